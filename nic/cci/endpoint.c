@@ -60,7 +60,6 @@ static struct p3_cci_endpoint *cci_endpoint_map(
 	p3_cci_queue_init(&ep->queue, at + queue);
 	p3_list_init(&ep->conns);
 	p3_list_init(&ep->conns_free);
-	p3_list_init(&ep->rma_sent);
 	p3_list_init(&ep->starved);
 	return ep;
 }
@@ -123,6 +122,12 @@ static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 
 /* ---- the end ---- */
 
+static void cci_conn_withdraw(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	p3_list_each(it, &conn->fifo)
+		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
+}
+
 void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
 {
 	struct p3_cci_endpoint *ep = arg;
@@ -132,12 +137,10 @@ void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
 	n->cci.nendpoints--;
 	p3_list_each(it, &ep->conns) {
 		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
-		p3_cci_rma_withdraw_all(n, conn);
+		cci_conn_withdraw(n, conn);
 		p3_cci_conn_detach(n, conn);
 		n->cci.nconns--;
 	}
-	for (uint32_t i = 0; i < ep->tx_fresh; i++)
-		p3_cci_rma_abandon(&ep->tx[i]);
 	p3_cci_region_end_all(n, ep);
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
 		if (ep->request[i].state == P3_CCI_REQ_COMING)
@@ -292,7 +295,6 @@ static void cci_conn_close_now(struct p3_nic *n, void *arg)
 	conn->refs++; /* keeps the connection until the end of this function */
 	p3_set(&conn->closed, 1);
 	p3_cci_msg_forget(conn);
-	p3_cci_rma_withdraw_all(n, conn);
 	p3_cci_conn_detach(n, conn);
 	p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	conn->state = P3_CCI_CLOSED;

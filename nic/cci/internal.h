@@ -391,7 +391,12 @@ static P3_HOT void p3_cci_tx_post(
 	p3_cci_event_post(n, &tx->item);
 }
 
-/* End an operation that is in its connection's FIFO. */
+/* Withdraw the data of an RMA operation from the transfer: the memory that the peer may
+ * read, or that this node's read writes.  No slice begins afterwards; before the program
+ * gets its memory back, a host thread calls p3_cci_wait_for_readers().  The pending waits
+ * for its answer alone. */
+P3_RARE void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx);
+/* End an operation that is in its connection's FIFO, with its data. */
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End an operation that is in no list. */
 void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
@@ -418,9 +423,9 @@ static P3_HOT void p3_cci_req_fill(
 	p3_format_set(c, P3_CCI_TAG, tag);
 }
 
-/* Answer with a status alone; xfer: the slot that is over, or 0. */
+/* Answer. */
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
-	enum p3_cci_status status, uint64_t xfer);
+	enum p3_cci_status status);
 
 /* Count a message whose last part was published.  tx is its operation if it is answered,
  * or NULL. */
@@ -600,35 +605,6 @@ int p3_cci_msg_new(struct p3_nic *n, const struct p3_cci_msg *m, int flags,
 
 /* Free the descriptor of a message whose other parts will not come. */
 void p3_cci_msg_forget(struct p3_cci_conn *conn);
-
-/* ---- RMA operations ---- */
-
-/* Take the answer to a WRITE or a READ.  Return false if the peer wrote nonsense. */
-bool p3_cci_rma_rsp_take(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
-	const struct p3_cell *c);
-/* Note that the endpoint of an operation ends before the answer came: only the answer to
- * such an operation frees a slot by its number. */
-void p3_cci_rma_abandon(struct p3_cci_tx *tx);
-/* Take the answer to an operation whose endpoint is gone. */
-void p3_cci_rma_rsp_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
-/* Free the slots of transfers with a lost peer, for which no answer will come. */
-void p3_cci_rma_peer_down(struct p3_nic *n, const struct p3_peer *p);
-/* Withdraw the memory that peers may read, and stop this node's reads, for an operation,
- * or for all of a connection.  No slice begins afterwards; before the program gets its
- * memory back, a host thread calls p3_cci_wait_for_readers(). */
-void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx);
-void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn);
-static inline void p3_cci_rma_free_slot(struct p3_nic *n, struct p3_cci_tx *tx)
-{
-	if (tx->xfer)
-		p3_xfer_free(n, tx->xfer);
-	tx->xfer = NULL;
-}
-
-/* Take a WRITE or a READ.  Return false if the peer wrote nonsense.  *waits_out is
- * true if the request stays in its lane until a transfer has ended. */
-bool p3_cci_rma_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c,
-	uint64_t w0, bool *waits_out);
 
 /* ---- registered memory ----
  *

@@ -70,7 +70,7 @@ static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
 	const struct cci_msg_part *m, uint32_t status)
 {
 	if (m->token)
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, m->token, status, 0);
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, m->token, status);
 }
 
 /* Take a message to a living connection.  Return false if the peer wrote nonsense. */
@@ -184,7 +184,7 @@ static P3_HOT struct p3_cci_conn *cci_rx_expecting(struct p3_nic *n,
 static P3_HOT void cci_rx_accept(struct p3_nic *n, struct p3_peer *p, uint64_t token)
 {
 	if (p3_unlikely(!p3_rsp_may_run(p))) {
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, token, P3_CCI_OK, 0);
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, token, P3_CCI_OK);
 		return;
 	}
 	struct p3_cell *c = p->rsp_out.next;
@@ -236,7 +236,7 @@ bool p3_cci_msg_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *
 
 /* Take the request.  Return NULL, or the reason why it cannot be right. */
 static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_cell *c, uint64_t w0, bool *waits_out)
+	const struct p3_cell *c, uint64_t w0)
 {
 	bool one = p3_word0_ncells(w0) == 1;
 	struct p3_cci_conn *conn;
@@ -260,12 +260,8 @@ static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
 			return "a bad keepalive";
 		conn = p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_TAG));
 		p3_cci_rsp_send(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
-			conn ? P3_CCI_OK : P3_CCI_REFUSED, 0);
+			conn ? P3_CCI_OK : P3_CCI_REFUSED);
 		return NULL;
-	case P3_REQ_CCI_WRITE:
-	case P3_REQ_CCI_READ:
-		return p3_cci_rma_take(n, p, c, w0, waits_out) ? NULL
-							       : "a bad RMA request";
 	default:
 		return "a request of no kind";
 	}
@@ -275,19 +271,14 @@ bool p3_cci_req_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
 	const char *why = NULL;
-	bool waits = false;
 	if (p3_likely(p3_word0_kind(w0) == P3_REQ_CCI_MSG)) {
 		why = cci_rx_take(n, p, c, w0) ? NULL : "a bad message";
 	} else {
 		P3_TRACE(take, n, p, p3_word0_kind(w0), 0);
-		why = cci_take_other(n, p, c, w0, &waits);
+		why = cci_take_other(n, p, c, w0);
 	}
 	if (p3_unlikely(why != NULL)) {
 		p3_peer_ignore(n, p, why);
-		return false;
-	}
-	if (p3_unlikely(waits)) {
-		P3_TRACE(wait, n, p, p3_word0_kind(w0));
 		return false;
 	}
 	FAULT_POINT("cci.request_taken");
@@ -335,7 +326,6 @@ static P3_HOT void cci_tx_rsp_take_msg(
 	} else if (status == P3_CCI_RNR) {
 		p3_cci_retry_refused(n, tx);
 	} else {
-		p3_cci_rma_withdraw_all(n, conn);
 		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	}
 }
@@ -366,26 +356,13 @@ uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
 	uint32_t kind = (uint32_t)p3_field_of(P3_CCI_ANSWER_KIND, w1);
 	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
-	bool is_msg = p3_likely(kind == P3_REQ_CCI_MSG);
 	if (p3_unlikely(!p->cci.asked))
 		return 0;
 	p->cci.asked--;
-	if (!is_msg && kind != P3_REQ_CCI_WRITE && kind != P3_REQ_CCI_READ)
+	if (p3_unlikely(kind != P3_REQ_CCI_MSG))
 		return cci_conn_rsp_take(n, p, c, kind, status);
 	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
-	if (p3_unlikely(!tx || !tx->is.in_flight || tx->item.conn->peer != p)) {
-		if (!is_msg)
-			p3_cci_rma_rsp_late(n, p, c);
-		return 1; /* its endpoint is gone */
-	}
-	/* Does the operation wait for this kind of answer? */
-	bool waits_as_msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
-	if (p3_unlikely(is_msg != waits_as_msg))
-		return 0;
-	if (is_msg) {
+	if (p3_likely(tx && tx->is.in_flight && tx->item.conn->peer == p))
 		cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
-		return 1;
-	}
-	return (kind == P3_REQ_CCI_WRITE) == (tx->op == P3_CCI_OP_WRITE) &&
-	       p3_cci_rma_rsp_take(n, p, tx, c);
+	return 1; /* else its endpoint is gone */
 }

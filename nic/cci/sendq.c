@@ -9,7 +9,7 @@
 /* ---- answers ---- */
 
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
-	enum p3_cci_status status, uint64_t xfer)
+	enum p3_cci_status status)
 {
 	struct p3_cell *c = p3_rsp_begin(n, p);
 	if (!c)
@@ -18,7 +18,6 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
 		p3_field_in(P3_CCI_ANSWER_STATUS, status) |
 			p3_field_in(P3_CCI_ANSWER_KIND, kind));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
-	p3_format_set(c, P3_CCI_ANSWER_XFER, xfer);
 	p3_rsp_publish(n, p, P3_CCI_ANSWER, 0);
 }
 
@@ -32,103 +31,23 @@ static void cci_sendq_publish(
 	p3_req_publish(n, p, word0, rsp);
 }
 
-/* ---- RMA operations ---- */
+/* ---- the data of RMA operations ---- */
 
-#define P3_CCI_WRITE_MOST 1024u /* longest WRITE whose bytes the message carries */
-
-static bool cci_rma_is_long(const struct p3_peer *p, const struct p3_cci_tx *tx)
-{
-	if (tx->op == P3_CCI_OP_READ)
-		return tx->length > P3_CCI_ANSWER_HEAD;
-	return tx->length > P3_CCI_WRITE_MOST ||
-	       p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) > p3_cci_req_most_cells(p);
-}
-
-/* Give a long operation its slot.  Return false if it must wait. */
-static bool cci_rma_get_slot(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx)
-{
-	const struct p3_region r = {.start = tx->local, .size = tx->length};
-	if (p3_getput_waits(n, &r, 0, tx->length))
-		return false;
-	tx->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
-	if (!tx->xfer)
-		return false;
-	tx->xfer->cci = tx->local_name;
-	if (tx->op == P3_CCI_OP_READ)
-		return true;
-	tx->xfer->span.region = r;
-	tx->xfer->span.offset = 0;
-	tx->xfer->length = tx->length;
-	p3_xfer_publish(n, tx->xfer);
-	return true;
-}
-
-/* Send the request of an operation.  Return false if there is no room. */
-static bool cci_sendq_rma_one(struct p3_nic *n, struct p3_peer *p,
-	struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	bool is_write = tx->op == P3_CCI_OP_WRITE, slot = cci_rma_is_long(p, tx);
-	uint32_t cells =
-		is_write && !slot ? p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) : 1;
-	if (!p3_req_has_room(n, p, cells, 1) || (slot && !cci_rma_get_slot(n, p, tx)))
-		return false;
-	struct p3_cell *c = p3_req_begin(n, p, cells, false);
-	if (is_write && !slot)
-		memcpy(p3_format_bytes(c, P3_CCI_RMA_DATA), tx->local, tx->length);
-	else
-		p3_format_set(c, P3_CCI_RMA_XFER, slot ? p3_xfer_name(tx->xfer) : 0);
-	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, 1), tx->token, conn->peer_tag);
-	p3_format_set(c, P3_CCI_RMA_REGION, tx->region);
-	p3_format_set(c, P3_CCI_RMA_OFFSET, tx->offset);
-	p3_format_set(c, P3_CCI_RMA_LENGTH, tx->length);
-	cci_sendq_publish(n, p,
-		p3_word0(is_write ? P3_REQ_CCI_WRITE : P3_REQ_CCI_READ,
-			slot ? P3_F_CCI_LONG : 0, cells),
-		1);
-	p3_list_del(&tx->rma);
-	p3_list_add(&conn->ep->rma_sent, &tx->rma);
-	tx->state = P3_CCI_TX_SENT;
-	tx->is.in_flight = true;
-	p3_cci_tx_renew(conn, tx);
-	conn->rma_out++;
-	return true;
-}
-
+/* Send those whose turn it is.  Return false if there is no room, or no slot. */
 static bool cci_sendq_rma(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	while (!p3_list_empty(&conn->rma)) {
-		struct p3_cci_tx *tx = p3_item(conn->rma.next, struct p3_cci_tx, rma);
+		struct p3_pending *t = p3_item(conn->rma.next, struct p3_pending, link);
+		struct p3_cci_tx *tx = t->rma;
 		if (tx->is.fence && conn->rma_out)
 			return true; /* the last answer goes on */
-		if (!cci_sendq_rma_one(n, p, conn, tx))
+		if (!p3_req_send(n, p, t))
 			return false;
+		tx->state = P3_CCI_TX_SENT;
+		p3_cci_tx_renew(conn, tx);
+		conn->rma_out++;
 	}
 	return true;
-}
-
-void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
-{
-	if (tx->op == P3_CCI_OP_MSG || tx->is.data_done || tx->state != P3_CCI_TX_SENT)
-		return;
-	struct p3_xfer_slot *x = tx->xfer;
-	if (x && tx->op == P3_CCI_OP_READ && !tx->is.in_flight) {
-		tx->xfer = NULL;
-		p3_pull_end(n, &x->pull, PTL_NI_FAIL);
-	} else if (x && x->peer->state != P3_LIVE) {
-		p3_cci_rma_free_slot(n, tx);
-	} else if (x && tx->op == P3_CCI_OP_WRITE) {
-		p3_xfer_withdraw(n, x);
-		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
-		if (!tx->is.silent)
-			tx->item.what = P3_CCI_WITHDRAWN;
-	}
-	tx->item.conn->rma_out--;
-}
-
-void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	p3_list_each(it, &conn->fifo)
-		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
 }
 
 /* ---- messages ---- */
@@ -274,7 +193,7 @@ static struct p3_cci_tx *cci_conn_next_msg(const struct p3_cci_conn *conn)
 	if (p3_list_empty(&conn->wait) || conn->held || (conn->probing && conn->nout))
 		return NULL;
 	struct p3_cci_tx *tx = p3_item(conn->wait.next, struct p3_cci_tx, wait);
-	return tx->op == P3_CCI_OP_MSG || tx->is.data_done ? tx : NULL;
+	return tx->rma ? NULL : tx; /* its data go first */
 }
 
 static enum cci_sent cci_sendq_conn(

@@ -141,7 +141,7 @@ bool p3_cci_setup_take_decision(
 				    : p3_cci_conn_endpoint(n, tag) ? P3_CCI_GONE
 								   : P3_CCI_REFUSED;
 	if (room)
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, server, status, 0);
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, server, status);
 	return true;
 }
 
@@ -251,7 +251,7 @@ bool p3_cci_setup_take_request(
 		return true;
 	if (status == P3_CCI_RNR)
 		p3_count(&n->count[P3_C_CCI_RNR_SENT], 1);
-	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m.client, status, 0);
+	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m.client, status);
 	return true;
 }
 

@@ -17,7 +17,7 @@
 #include "shm/evq.h"
 
 struct p3_peer;
-struct p3_xfer_slot;
+struct p3_pending;
 struct p3_cci_conn;
 struct p3_cci_endpoint;
 
@@ -64,18 +64,16 @@ enum p3_cci_tx_state {
 	P3_CCI_TX_OVER   /* its event is posted, or no one wants it */
 };
 
-enum p3_cci_op { P3_CCI_OP_MSG, P3_CCI_OP_WRITE, P3_CCI_OP_READ };
-
 /* All are false when an operation begins. */
 struct p3_cci_tx_is {
 	bool numbered;  /* seq is set */
 	bool silent;    /* no event */
 	bool awaited;   /* a thread waits for done */
-	bool in_flight; /* the answer is to come, also if the operation is over */
+	bool in_flight; /* the answer to the message is to come, also if the operation is
+			 * over */
 	bool returned;  /* the program has returned the event, or none will be */
 	bool with_msg;  /* RMA: a message follows the data */
 	bool fence;     /* RMA: waits for all earlier RMA operations */
-	bool data_done; /* RMA: the data are in place */
 };
 
 /* A send, or an RMA operation, from the call until its event is returned. */
@@ -83,8 +81,6 @@ struct p3_cci_tx {
 	struct p3_cci_item item;
 	struct p3_link fifo;   /* in the connection's operations that are not complete */
 	struct p3_link wait;   /* in those to be sent, or to be sent again */
-	struct p3_link rma;    /* RMA: in those whose data wait for their turn, or in the
-				* endpoint's whose data are under way */
 	uint64_t token;        /* names it in answers */
 	struct p3_topic topic; /* of the request that was sent, for the trace */
 	const char *bytes;     /* of the message: in_line, a slot, or the program's */
@@ -95,17 +91,11 @@ struct p3_cci_tx {
 	uint32_t tick;         /* the connection's tick when the operation began */
 	cci_status_t status;
 	uint8_t state; /* p3_cci_tx_state */
-	uint8_t op;    /* p3_cci_op */
 	struct p3_cci_tx_is is;
 	p3_a32 done; /* (any) status plus 1 for the thread that waits; CCIQ.2 */
 	char in_line[P3_CCI_INLINE];
-	/* RMA */
-	char *local;
-	uint64_t local_name; /* name of the local region */
-	uint64_t region;     /* name of the remote region */
-	uint64_t offset;     /* in the remote region */
-	uint64_t length;
-	struct p3_xfer_slot *xfer;
+	uint64_t local_name;    /* RMA: name of the local region */
+	struct p3_pending *rma; /* RMA: its data, until they are in place; else NULL */
 };
 
 /* ---- connect requests at the server ---- */
@@ -203,7 +193,7 @@ struct p3_cci_conn {
 	struct p3_link fifo;      /* operations that are not complete, oldest first */
 	struct p3_link wait;      /* those to be sent */
 	struct p3_link back;      /* those to be sent again, which come before wait */
-	struct p3_link rma;       /* RMA operations whose data wait for their turn */
+	struct p3_link rma;       /* pendings of RMA whose data wait for their turn */
 	struct p3_cci_rx *coming; /* message of which parts are to come, or NULL */
 	uint32_t coming_len;
 	struct p3_cci_timer timer; /* time-out of the connect, then of operations */
@@ -287,7 +277,6 @@ struct p3_cci_endpoint {
 	/* connections */
 	struct p3_link conns;
 	struct p3_link conns_free;
-	struct p3_link rma_sent; /* RMA operations whose data are under way */
 	struct p3_cci_region *region_free;
 	uint32_t nregions; /* chunks */
 	struct p3_link starved;
@@ -347,10 +336,8 @@ struct p3_cci {
 enum { P3_F_CCI_MORE = 1, P3_F_CCI_LATER = 2 };
 /* Flags of DECIDE: the request is accepted. */
 enum { P3_F_CCI_ACCEPT = 1 };
-/* Flags of WRITE: the target pulls the bytes. */
-enum { P3_F_CCI_LONG = 1 };
 
-/* All requests. */
+/* All requests but WRITE and READ. */
 enum p3_cci_request_fields {
 	P3_CCI_ROOM = P3_FIELD(1, 48, 16), /* 1: an answer is wanted */
 	P3_CCI_TOKEN = P3_FIELD(2, 0, 64),
@@ -377,44 +364,26 @@ enum p3_cci_connect_fields {
 /* DECIDE. */
 enum p3_cci_decide_fields { P3_CCI_DECIDE_MTU = P3_FIELD(4, 0, 32) };
 
-/* WRITE and READ. */
-enum p3_cci_rma_fields {
-	P3_CCI_RMA_REGION = P3_FIELD(4, 0, 64),
-	P3_CCI_RMA_OFFSET = P3_FIELD(5, 0, 64),
-	P3_CCI_RMA_LENGTH = P3_FIELD(6, 0, 64),
-	P3_CCI_RMA_XFER = P3_FIELD(7, 0, 64), /* long: the initiator's slot */
-	P3_CCI_RMA_DATA = P3_FIELD(7, 0, 64)  /* WRITE: the first bytes */
-};
-
 /* An answer. */
 enum p3_cci_answer_fields {
 	P3_CCI_ANSWER_STATUS = P3_FIELD(1, 0, 32),
 	P3_CCI_ANSWER_KIND = P3_FIELD(1, 32, 8), /* p3_req_kind of the request */
-	P3_CCI_ANSWER_LONG = P3_FIELD(1, 40, 8), /* READ: the bytes are to be pulled */
-	P3_CCI_ANSWER_TOKEN = P3_FIELD(2, 0, 64),
-	P3_CCI_ANSWER_XFER =
-		P3_FIELD(3, 0, 64), /* the slot that is over, or is to be read */
-	P3_CCI_ANSWER_ADDR = P3_FIELD(4, 0, 64),
-	P3_CCI_ANSWER_HEAP = P3_FIELD(5, 0, 64),
-	P3_CCI_ANSWER_OWN = P3_FIELD(6, 0, 64),  /* READ, long: the initiator's slot */
-	P3_CCI_ANSWER_DATA = P3_FIELD(3, 0, 320) /* READ: the bytes */
+	P3_CCI_ANSWER_TOKEN = P3_FIELD(2, 0, 64)
 };
 
 #define P3_CCI_MSG_HEAD     32u /* bytes of data in the header of a MSG, */
-#define P3_CCI_CONNECT_HEAD 24u /* of a CONNECT, */
-#define P3_CCI_WRITE_HEAD   8u  /* of a WRITE, */
-#define P3_CCI_ANSWER_HEAD  40u /* and of the answer to a READ */
+#define P3_CCI_CONNECT_HEAD 24u /* and of a CONNECT */
 
 /* Word 0 of an answer. */
 #define P3_CCI_ANSWER p3_word0(P3_RSP_CCI, 0, 1)
 
+/* The status of an answer, also in the response to a WRITE or a READ. */
 enum p3_cci_status {
 	P3_CCI_OK,
 	P3_CCI_RNR,     /* no room now */
 	P3_CCI_REFUSED, /* there is no such connection or endpoint */
 	P3_CCI_GONE,    /* DECIDE: the client has given up */
-	P3_CCI_HANDLE,  /* RMA: there is no such region, or it has not the right */
-	P3_CCI_NO_OP    /* RMA: the operation is unknown */
+	P3_CCI_HANDLE   /* RMA: there is no such region, or it has not the right */
 };
 
 /* Return the cells of a message whose header has head bytes of its len. */

@@ -50,6 +50,8 @@ static inline void p3_call_end(struct p3_nic *n)
 
 /* Execute a command, between p3_call_begin() and p3_call_end(). */
 int p3_call_inside(struct p3_nic *n, struct p3_cmd *c);
+/* Add memory for objects to a table.  Return false without memory. */
+P3_RARE bool p3_call_grow(struct p3_nic *n, enum p3_table_id id);
 /* Post a command, and wait until a lease holder has executed it.  Return its code. */
 P3_RARE int p3_post_command(struct p3_nic *n, struct p3_cmd *c);
 

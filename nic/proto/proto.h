@@ -579,6 +579,14 @@ P3_RARE bool p3_deliver_keeps_behind_end(struct p3_peer *p);
 /* Let passes look at the peer's requests again. */
 P3_RARE void p3_deliver_keep_no_more(struct p3_nic *n, struct p3_peer *p);
 
+/* Return a pull for a long put, whose span the caller sets, or NULL if none is free for
+ * this peer. */
+struct p3_pull *p3_deliver_pull(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r);
+/* Offer the bytes of a slot that serves a long get (p3_xfer_serve()), and answer. */
+void p3_deliver_offer(
+	struct p3_nic *n, const struct p3_incoming *r, struct p3_xfer_slot *x);
+
 /* A request whose entry the host has found, and whose bytes the firmware is to move. */
 struct p3_placed {
 	struct p3_span span;

@@ -24,7 +24,8 @@ static bool req_is_long_put(
 	uint64_t len = t->move.length;
 	return len > p3_request_most(p->req_out.n) ||
 	       (len > P3_EAGER_MOST_HEAP &&
-		       p3_event_queue(&t->send.sink, PTL_EVENT_SEND_END) &&
+		       (p3_pending_is_rma(t) ||
+			       p3_event_queue(&t->send.sink, PTL_EVENT_SEND_END)) &&
 		       p3_xfer_is_faster(n, p, &t->send.region, t->send.offset, len));
 }
 
@@ -148,9 +149,9 @@ static void req_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pendin
 {
 	const struct p3_move *m = &t->move;
 	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
-			 (t->ni ? P3_F_NI1 : 0u) | (m->what ? P3_F_ATOMIC : 0u) |
+			 (t->ni == 1 ? P3_F_NI1 : 0u) | (m->what ? P3_F_ATOMIC : 0u) |
 			 (t->is_long && t->copy ? P3_F_COPIED : 0u);
-	struct p3_request r = {.kind = t->kind,
+	struct p3_request r = {.kind = p3_pending_kind(t),
 		.flags = flags,
 		.ncells = need->cells,
 		.pid = (uint16_t)m->target.pid,
@@ -166,12 +167,14 @@ static void req_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pendin
 	struct p3_cell *c = p3_req_begin(n, p, need->cells, need->slot);
 	uint64_t word0 = req_fill(c, t, &r, need->past);
 	uint64_t sent = t->kind == P3_REQ_GET ? 0 : m->length;
-	P3_TRACE(send, n, p, p3_request_name(t->kind, m->what), sent);
+	P3_TRACE(send, n, p, p3_request_name(r.kind, m->what), sent);
 	p3_req_publish(n, p, word0, need->rsp);
 	if (need->cells > 1 && !need->past)
 		p3_ring_own_more(&p->req_out, need->cells);
-	p3_count(&n->count[P3_C_SENT], 1);
-	p3_count(&n->count[P3_C_SENT_BYTES], sent);
+	if (p3_likely(!p3_pending_is_rma(t))) {
+		p3_count(&n->count[P3_C_SENT], 1);
+		p3_count(&n->count[P3_C_SENT_BYTES], sent);
+	}
 	if (t->kind == P3_REQ_PUT && m->length > P3_EAGER_APART)
 		p3_pace_sent(n, m->length, !p->nout);
 }
@@ -193,7 +196,7 @@ static bool req_must_wait(struct p3_nic *n, const struct p3_pending *t)
 {
 	const struct p3_region *r = &t->send.region;
 	uint64_t off = t->send.offset;
-	if (t->kind == P3_REQ_GET) {
+	if (t->kind == P3_REQ_GET && !p3_pending_is_rma(t)) {
 		if (!t->md || !p3_pending_md_lives(t))
 			return false;
 		r = &t->md->region;

@@ -573,23 +573,40 @@ static void cci_ask(struct fake *f, struct input *in)
 	cci_say(P3_REQ_CCI_CONNECT, flags, P3_CCI_CONNECT_HEAD, len);
 }
 
-/* DECIDE, READY, ALIVE, and RMA. */
+/* WRITE and READ, mostly of a region. */
+static void cci_data(struct fake *f, struct input *in)
+{
+	const struct p3_cci_conn *conn = pick_conn(f, in);
+	uint8_t how = in_u8(in);
+	struct p3_request r = {.ncells = 1};
+	fill(P3_EAGER_DATA, how);
+	if (how & 1)
+		long_request(f, in, how & 2 ? P3_REQ_PUT : P3_REQ_GET, &r);
+	else if (how & 2)
+		eager_put(f, in, &r);
+	else
+		short_get(f, in, &r);
+	r.pending |= 1;
+	r.hdr = conn ? conn->tag : rig_number(in, f);
+	if (conn && conn->ep->nregions && how & 0xc)
+		r.bits = conn->ep->region[0][how >> 6].name;
+	say(pack(&r));
+	m.kind += P3_REQ_CCI_WRITE - P3_REQ_PUT;
+}
+
+/* DECIDE, READY and ALIVE. */
 static void cci_other(struct fake *f, struct input *in)
 {
 	const struct p3_cci_conn *conn = pick_conn(f, in);
 	uint8_t how = in_u8(in);
-	uint32_t kind =
-		P3_REQ_CCI_DECIDE + how % (P3_REQ_CCI_ALIVE - P3_REQ_CCI_DECIDE + 1);
-	bool rma = kind == P3_REQ_CCI_WRITE || kind == P3_REQ_CCI_READ;
-	uint64_t len = rma ? length_of(in) : 0;
+	uint32_t kind = how & 3   ? P3_REQ_CCI_DECIDE
+			: how & 4 ? P3_REQ_CCI_READY
+				  : P3_REQ_CCI_ALIVE;
 	for (int i = 4; i < 8; i++)
 		m.w[i] = rig_number(in, f);
-	if (rma)
-		m.w[p3_field_word(P3_CCI_RMA_LENGTH)] = len;
 	cci_words(p3_field_in(P3_CCI_ROOM, kind != P3_REQ_CCI_READY), how,
 		conn ? conn->tag : rig_number(in, f));
-	cci_say(kind, how >> 6, P3_CCI_WRITE_HEAD,
-		kind == P3_REQ_CCI_WRITE && !(how >> 6) ? len % 1000 : 0);
+	cci_say(kind, how >> 6, 0, 0);
 	if (kind == P3_REQ_CCI_DECIDE)
 		m.w[p3_field_word(P3_CCI_DECIDE_MTU)] = how & 1 ? 128 : 4096;
 }
@@ -606,9 +623,6 @@ static void cci_answer(struct fake *f, struct input *in)
 	if (conn && kind == P3_REQ_CCI_MSG && !p3_list_empty(&conn->fifo)) {
 		const struct p3_cci_tx *tx =
 			p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
-		kind = tx->op == P3_CCI_OP_MSG || tx->is.data_done ? P3_REQ_CCI_MSG
-		       : tx->op == P3_CCI_OP_WRITE                 ? P3_REQ_CCI_WRITE
-								   : P3_REQ_CCI_READ;
 		token = tx->token;
 	}
 	memset(m.w, 0, P3_CELL);
@@ -623,7 +637,7 @@ static void cci_answer(struct fake *f, struct input *in)
 void wire_cci_step(struct input *in)
 {
 	static void (*const makes[])(struct fake * f, struct input * in) = {cci_msg,
-		cci_msg, cci_msg, cci_ask, cci_other, cci_answer, cci_answer, cci_answer};
+		cci_msg, cci_data, cci_ask, cci_other, cci_answer, cci_answer, cci_answer};
 	uint32_t which = in_below(in, 8);
 	struct fake *f = rig_pick(in);
 	makes[which](f, in);
