@@ -186,9 +186,8 @@ void p3_cci_timer_stop(struct p3_nic *n, struct p3_cci_timer *t);
 
 /* ---- connections ----
  *
- * A connection's memory is its endpoint's, in chunks that calls of the host bring.  Its
- * tag names it at its peer; it ends when the program closes the connection.  The memory
- * stays as long as an event or an operation names it.
+ * A tag names a connection at its peer; it ends when the program closes the connection.
+ * The memory stays as long as an event or an operation names it.
  */
 
 /* The words of tags and tokens. */
@@ -197,7 +196,7 @@ void p3_cci_timer_stop(struct p3_nic *n, struct p3_cci_timer *t);
 #define P3_CCI_GEN_SHIFT  (P3_CCI_INDEX_BITS + P3_CCI_CONN_BITS)
 
 _Static_assert(P3_CCI_ENDPOINTS == 1u << P3_CCI_INDEX_BITS &&
-		       P3_CCI_CHUNK * P3_CCI_CHUNKS == 1u << P3_CCI_CONN_BITS,
+		       P3_CCI_CONN_MOST <= 1u << P3_CCI_CONN_BITS,
 	"a tag names each");
 
 /* Return the endpoint whose index a tag or a token has, or NULL. */
@@ -237,10 +236,9 @@ static P3_HOT struct p3_cci_conn *p3_cci_conn_named(const struct p3_nic *n, uint
 {
 	struct p3_cci_endpoint *ep = p3_cci_conn_endpoint(n, tag);
 	uint32_t number = p3_cci_conn_number(tag);
-	if (p3_unlikely(!ep || number / P3_CCI_CHUNK >= ep->nchunks))
+	if (p3_unlikely(!ep || number >= ep->conn_fresh))
 		return NULL;
-	struct p3_cci_conn *conn =
-		&ep->chunk[number / P3_CCI_CHUNK][number % P3_CCI_CHUNK];
+	struct p3_cci_conn *conn = &ep->conn[number];
 	return p3_likely(conn->tag == tag && tag) ? conn : NULL;
 }
 
@@ -252,9 +250,13 @@ static P3_HOT struct p3_cci_conn *p3_cci_conn_of_peer(
 	return conn && conn->peer == p ? conn : NULL;
 }
 
-/* Add the memory of a chunk, zeroed.  Return false if the endpoint has the most. */
-bool p3_cci_conn_add(struct p3_cci_endpoint *ep, struct p3_cci_conn *chunk);
-/* Return a connection to the peer from conns_free, which is not empty.  The caller sets
+/* Return the payload of a connection's connect request. */
+static inline char *p3_cci_conn_data(const struct p3_cci_conn *conn)
+{
+	return conn->ep->conn_data + (uint64_t)conn->number * CCI_CONN_REQ_LEN;
+}
+
+/* Return a connection to the peer, or NULL if the endpoint has the most.  The caller sets
  * its timers up. */
 struct p3_cci_conn *p3_cci_conn_new(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_peer *p);
@@ -271,8 +273,6 @@ static inline void p3_cci_conn_unref(struct p3_nic *n, struct p3_cci_conn *conn)
 	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
 		p3_cci_conn_settle(n, conn);
 }
-/* Give the payload of a connect request to the next caller to free. */
-void p3_cci_conn_drop_data(struct p3_cci_conn *conn);
 /* Take the connection from all lists but that of its endpoint: no message of it is sent
  * or taken any more. */
 void p3_cci_conn_detach(struct p3_nic *n, struct p3_cci_conn *conn);
@@ -525,21 +525,10 @@ void p3_cci_expire_silence(struct p3_nic *n, struct p3_cci_conn *conn);
  * server has the request.
  */
 
-/* Zeroed memory for connections or regions, between a call, which allocates it, and the
- * firmware, which says when it needs some. */
-struct p3_cci_chunk {
-	void *at; /* NULL: there is none, or the firmware has taken it */
-	int rc;   /* out; CCI_EAGAIN: it is needed */
-};
-
-#define P3_CCI_CONNS_LEN (P3_CCI_CHUNK * sizeof(struct p3_cci_conn))
-
 struct p3_cci_dial {
 	struct p3_cci_endpoint *ep;
 	const struct p3_cci_connect *c;
-	struct p3_cci_blob *data; /* NULL, or the payload: the firmware's after success */
-	struct p3_cci_chunk chunk;
-	struct p3_cci_blob *garbage; /* out: for the caller to free */
+	int rc; /* out */
 };
 
 void p3_cci_setup_connect(struct p3_nic *n, void *dial);
@@ -561,7 +550,7 @@ struct p3_cci_decision {
 	struct p3_cci_request *request;
 	void *context;
 	bool accept;
-	struct p3_cci_chunk chunk;
+	int rc; /* out */
 };
 
 void p3_cci_setup_decide(struct p3_nic *n, void *decision);
@@ -616,7 +605,7 @@ void p3_cci_msg_forget(struct p3_cci_conn *conn);
 
 #define P3_CCI_REGION_BITS 16u
 
-_Static_assert(P3_CCI_REGIONS_EACH *P3_CCI_REGIONS == 1u << P3_CCI_REGION_BITS,
+_Static_assert(P3_CCI_REGIONS == 1u << P3_CCI_REGION_BITS,
 	"a name has the place of each region");
 
 /* Return the region of the endpoint that has this name, or NULL. */
@@ -624,10 +613,9 @@ static inline struct p3_cci_region *p3_cci_region_named(
 	const struct p3_cci_endpoint *ep, uint64_t name)
 {
 	uint32_t i = (uint32_t)name & ((1u << P3_CCI_REGION_BITS) - 1);
-	if (p3_unlikely(!name || i / P3_CCI_REGIONS_EACH >= ep->nregions))
+	if (p3_unlikely(!name || i >= ep->region_fresh))
 		return NULL;
-	struct p3_cci_region *r =
-		&ep->region[i / P3_CCI_REGIONS_EACH][i % P3_CCI_REGIONS_EACH];
+	struct p3_cci_region *r = &ep->region[i];
 	return p3_likely(r->name == name) ? r : NULL;
 }
 
@@ -654,13 +642,6 @@ void p3_cci_endpoint_end(struct p3_nic *n, void *arg);
  * interrupted a call of the library, or while the NIC closes.
  */
 bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg);
-
-/* Run a call, and bring it memory of this length when it says CCI_EAGAIN.  Return its
- * status. */
-int p3_cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
-	void *arg, struct p3_cci_chunk *c, size_t len);
-/* Return zeroed memory, or NULL.  The caller's errno does not change. */
-void *p3_cci_calloc(size_t len);
 
 /*
  * Wait, without the lease, until no peer of this host reads a slice of memory that was

@@ -55,13 +55,12 @@ static void cci_region_end_operations(
 
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
-	for (uint32_t i = 0; i < ep->nregions; i++)
-		for (uint32_t k = 0; k < P3_CCI_REGIONS_EACH; k++) {
-			uint64_t name = ep->region[i][k].name;
-			ep->region[i][k].name = 0;
-			if (name)
-				cci_region_end_transfers(n, name);
-		}
+	for (uint32_t i = 0; i < ep->region_fresh; i++) {
+		uint64_t name = ep->region[i].name;
+		ep->region[i].name = 0;
+		if (name)
+			cci_region_end_transfers(n, name);
+	}
 }
 
 /* ---- registration ---- */
@@ -72,30 +71,25 @@ struct cci_registration {
 	uint64_t length;
 	int flags;
 	uint64_t secret; /* random bits for the name, which is never 0 */
-	struct p3_cci_chunk chunk;
 	struct p3_cci_region *region; /* out */
+	int rc;                       /* out */
 };
 
 static void cci_region_register_now(struct p3_nic *n, void *arg)
 {
 	struct cci_registration *r = arg;
 	struct p3_cci_endpoint *ep = r->ep;
-	struct p3_cci_region *chunk = r->chunk.at;
-	if (!ep->region_free && chunk && ep->nregions < P3_CCI_REGIONS) {
-		for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
-			chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
-			chunk[i].next = ep->region_free;
-			ep->region_free = &chunk[i];
-		}
-		ep->region[ep->nregions++] = chunk;
-		r->chunk.at = NULL;
-	}
-	r->region = ep->region_free;
-	r->chunk.rc = r->region ? CCI_SUCCESS : r->chunk.at ? CCI_ENOMEM : CCI_EAGAIN;
-	if (!r->region)
+	r->rc = CCI_ENOMEM;
+	if (!ep->region_free && ep->region_fresh == P3_CCI_REGIONS)
 		return;
-	ep->region_free = r->region->next;
-	r->region->name = (r->secret | 1) << P3_CCI_REGION_BITS | r->region->number;
+	r->rc = CCI_SUCCESS;
+	r->region = ep->region_free;
+	if (r->region)
+		ep->region_free = r->region->next;
+	else
+		r->region = &ep->region[ep->region_fresh++];
+	r->region->name = (r->secret | 1) << P3_CCI_REGION_BITS |
+			  (uint64_t)(r->region - ep->region);
 	r->region->start = r->start;
 	r->region->length = r->length;
 	r->region->flags = r->flags;
@@ -110,16 +104,15 @@ int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, 
 {
 	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
 	struct cci_registration r = {
-		.ep = ep, .start = start, .length = length, .flags = flags};
+		.ep = ep, .start = start, .length = length, .flags = flags, .rc = CCI_ENOBUFS};
 	int saved = errno;
 	if (getentropy(&r.secret, sizeof r.secret) != 0) /* the clock has to do */
 		r.secret = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
 	errno = saved;
-	int rc = p3_cci_call_with_chunk(ep->nic, cci_region_register_now, &r, &r.chunk,
-		P3_CCI_REGIONS_EACH * sizeof *r.region);
-	if (rc == CCI_SUCCESS)
+	(void)p3_cci_call(ep->nic, cci_region_register_now, &r);
+	if (r.rc == CCI_SUCCESS)
 		*handle_out = &r.region->handle;
-	return rc;
+	return r.rc;
 }
 
 struct cci_deregistration {

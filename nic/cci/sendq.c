@@ -102,8 +102,7 @@ static bool cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_con
 static bool cci_sendq_connect(
 	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
-	const struct p3_cci_blob *data = conn->data;
-	uint32_t total = data ? data->len : 0;
+	uint32_t total = conn->data_len;
 	if (!p->req_full && total > P3_CCI_CONNECT_HEAD)
 		(void)p3_peer_grow_requests(n, p);
 	do {
@@ -118,7 +117,7 @@ static bool cci_sendq_connect(
 		struct p3_cell *c = p3_req_begin(n, p, cells, false);
 		if (len)
 			memcpy(p3_format_bytes(c, P3_CCI_CONNECT_DATA),
-				data->data + conn->data_sent, len);
+				p3_cci_conn_data(conn) + conn->data_sent, len);
 		p3_cci_req_fill(c,
 			p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
 				p3_field_in(P3_CCI_CONNECT_ATTRIBUTE,

@@ -34,39 +34,25 @@ bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
 	return any;
 }
 
-/* Find a free connection, with the chunk if one is needed.  Return CCI_SUCCESS,
- * CCI_EAGAIN if a chunk is needed, or CCI_ENOBUFS. */
-static int cci_conn_find_free(struct p3_cci_endpoint *ep, struct p3_cci_chunk *c)
-{
-	if (p3_list_empty(&ep->conns_free) && c->at && p3_cci_conn_add(ep, c->at))
-		c->at = NULL;
-	if (!p3_list_empty(&ep->conns_free))
-		return CCI_SUCCESS;
-	return ep->nchunks < ep->chunks_most && !c->at ? CCI_EAGAIN : CCI_ENOBUFS;
-}
-
 void p3_cci_setup_connect(struct p3_nic *n, void *dial)
 {
 	struct p3_cci_dial *d = dial;
 	struct p3_cci_endpoint *ep = d->ep;
 	const struct p3_cci_connect *c = d->c;
 	p3_cci_desc_drain(n, ep);
-	if (!d->garbage) {
-		d->garbage = ep->garbage;
-		ep->garbage = NULL;
-	}
-	d->chunk.rc = cci_conn_find_free(ep, &d->chunk);
-	if (d->chunk.rc != CCI_SUCCESS)
-		return;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, &n->peer[c->node]);
+	d->rc = conn ? CCI_SUCCESS : CCI_ENOBUFS;
+	if (!conn)
+		return;
 	p3_cci_expire_init(conn);
 	conn->client = true;
 	conn->pub.attribute = c->attribute;
 	conn->pub.context = c->context;
 	conn->server = c->endpoint;
-	conn->data = d->data;
+	conn->data_len = c->data_len;
+	if (c->data_len)
+		memcpy(p3_cci_conn_data(conn), c->data, c->data_len);
 	conn->state = P3_CCI_REQUESTED;
-	d->data = NULL;
 	if (c->timeout_ns != P3_CCI_NO_TIMEOUT)
 		p3_cci_timer_start(n, &conn->timer, c->timeout_ns);
 	switch (conn->peer->state) {
@@ -104,7 +90,6 @@ void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t sta
 		p3_cci_retry_connect(n, conn);
 		return;
 	}
-	p3_cci_conn_drop_data(conn);
 	if (status == P3_CCI_OK)
 		conn->state = P3_CCI_ASKED;
 	else
@@ -130,7 +115,6 @@ bool p3_cci_setup_take_decision(
 			conn->pub.max_send_size = mtu;
 		conn->state = P3_CCI_READY;
 		conn->refusals = 0;
-		p3_cci_conn_drop_data(conn); /* the decision may overtake the answer */
 		p3_cci_timer_stop(n, &conn->timer);
 		p3_cci_conn_set_up(n, conn, CCI_SUCCESS);
 		p3_cci_expire_set_alive(n, conn, conn->alive_us);
@@ -276,21 +260,21 @@ void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 	struct p3_cci_decision *d = decision;
 	struct p3_cci_request *r = d->request;
 	struct p3_cci_endpoint *ep = r->item.ep;
-	d->chunk.rc = CCI_EINVAL;
+	d->rc = CCI_EINVAL;
 	if (r->state != P3_CCI_REQ_OPEN)
 		return;
-	d->chunk.rc = CCI_SUCCESS;
 	if (!d->accept) {
+		d->rc = CCI_SUCCESS;
 		ep->nopen--;
 		p3_cci_setup_reject(n, r);
 		return;
 	}
 	p3_cci_desc_drain(n, ep);
-	d->chunk.rc = cci_conn_find_free(ep, &d->chunk);
-	if (d->chunk.rc != CCI_SUCCESS)
-		return;
 	struct p3_peer *p = r->peer;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, p);
+	d->rc = conn ? CCI_SUCCESS : CCI_ENOBUFS;
+	if (!conn)
+		return;
 	p3_cci_expire_init(conn);
 	conn->pub.context = d->context;
 	conn->pub.attribute = r->item.event.request.attribute;

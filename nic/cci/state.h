@@ -23,8 +23,8 @@ struct p3_cci_endpoint;
 
 #define P3_CCI_ENDPOINTS  1024u /* endpoints of a process */
 #define P3_CCI_REQUESTS   64u   /* connect requests that wait at an endpoint */
-#define P3_CCI_CHUNK      64u   /* connections in a chunk */
-#define P3_CCI_CHUNKS     1024u
+#define P3_CCI_CONN_MOST  4032u /* connections that an endpoint can have, as cci.h says */
+#define P3_CCI_REGIONS    65536u /* regions of an endpoint */
 #define P3_CCI_PEER_CONNS 1024u /* most connections of one peer */
 #define P3_CCI_INLINE     32u   /* bytes in a message's header, or in its descriptor */
 
@@ -131,13 +131,6 @@ struct p3_cci_timer {
 
 /* ---- connections ---- */
 
-/* The payload of a connect request, from malloc. */
-struct p3_cci_blob {
-	struct p3_cci_blob *next;
-	uint32_t len;
-	char data[];
-};
-
 enum p3_cci_state {
 	P3_CCI_FREE,
 	P3_CCI_ABSENT,    /* client: the server's node has yet to join */
@@ -170,7 +163,6 @@ struct p3_cci_conn {
 	bool probing;  /* one message tests whether the peer has room */
 	bool resumes;  /* go on when the messages under way are answered */
 	bool refusing; /* RO: messages behind seq_in were refused */
-	bool starved;  /* in its endpoint's list */
 	bool in_parts; /* parts of a message are to come: for coming, or to skip */
 	bool asked;    /* a keepalive is unanswered */
 	bool silence_out;       /* the event silence was not returned yet */
@@ -201,14 +193,13 @@ struct p3_cci_conn {
 	struct p3_cci_timer alive; /* keepalive */
 	uint32_t timeout_us;       /* of operations; 0: none */
 	uint32_t alive_us;
-	uint64_t deadline_ns; /* connect */
 	struct p3_cci_item setup, silence;
 	uint32_t number; /* its place in the endpoint's table */
 	/* connect: where to, and with what */
 	uint32_t server;
 	uint32_t question; /* ABSENT: whose answer says whether the node comes */
+	uint32_t data_len; /* bytes of the payload (p3_cci_conn_data()) */
 	uint32_t data_sent;
-	struct p3_cci_blob *data; /* the payload; NULL once the server has it */
 };
 
 /* ---- queues ---- */
@@ -231,9 +222,6 @@ struct p3_cci_queue {
 
 /* ---- regions ---- */
 
-#define P3_CCI_REGIONS_EACH 256u /* regions in a chunk */
-#define P3_CCI_REGIONS      256u /* chunks of an endpoint */
-
 /* Registered memory.  The handle is the program's. */
 struct p3_cci_region {
 	struct cci_rma_handle handle;
@@ -241,7 +229,6 @@ struct p3_cci_region {
 	char *start;
 	uint64_t length;
 	int flags;
-	uint32_t number;
 	struct p3_cci_region *next; /* among the free ones */
 };
 
@@ -275,21 +262,22 @@ struct p3_cci_endpoint {
 	uint32_t tx_fresh, tx_count, tx_used;
 	uint32_t slot_fresh, slot_count;
 	/* connections */
+	struct p3_cci_conn *conn;
+	char *conn_data; /* their payloads of connect requests */
+	uint32_t conn_fresh;
 	struct p3_link conns;
 	struct p3_link conns_free;
-	struct p3_cci_region *region_free;
-	uint32_t nregions; /* chunks */
 	struct p3_link starved;
 	p3_a32 starving; /* (any) starved is not empty */
-	uint32_t nchunks, chunks_most;
 	uint32_t rejects; /* requests in peers' lists */
 	uint32_t nconns;  /* connections in use, for tools */
 	uint32_t nopen;   /* connect requests that are not decided, for tools */
-	struct p3_cci_blob *garbage; /* payloads for the next caller to free */
 	struct p3_cci_request *request;
 	uint32_t timeout_us, alive_us; /* of connections made from now on */
-	struct p3_cci_conn *chunk[P3_CCI_CHUNKS];
-	struct p3_cci_region *region[P3_CCI_REGIONS];
+	/* registered memory */
+	struct p3_cci_region *region;
+	struct p3_cci_region *region_free;
+	uint32_t region_fresh;
 };
 
 /* ---- parts of peers and of the NIC ---- */

@@ -588,8 +588,8 @@ static void cci_data(struct fake *f, struct input *in)
 		short_get(f, in, &r);
 	r.pending |= 1;
 	r.hdr = conn ? conn->tag : rig_number(in, f);
-	if (conn && conn->ep->nregions && how & 0xc)
-		r.bits = conn->ep->region[0][how >> 6].name;
+	if (conn && how & 0xc)
+		r.bits = conn->ep->region[how >> 6].name;
 	say(pack(&r));
 	m.kind += P3_REQ_CCI_WRITE - P3_REQ_PUT;
 }
