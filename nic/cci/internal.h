@@ -408,6 +408,31 @@ void p3_cci_conn_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t
 
 /* ---- messages into a lane, and answers ---- */
 
+/* A request, or a part of it, as copied from its header. */
+struct p3_cci_part {
+	const char *bytes;
+	uint64_t word1, token, tag;
+	uint32_t len;
+	bool later, last; /* parts came before; no part follows */
+};
+
+/* Copy the header c, with word 0 w0.  Return false if the peer wrote nonsense. */
+static inline bool p3_cci_part_load(
+	const struct p3_cell *c, uint64_t w0, struct p3_cci_part *m)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
+	uint32_t flags = p3_word0_flags(w0);
+	*m = (struct p3_cci_part){.bytes = p3_format_bytes(c, P3_CCI_DATA),
+		.word1 = w1,
+		.token = p3_format_get(c, P3_CCI_TOKEN),
+		.tag = p3_format_get(c, P3_CCI_TAG),
+		.len = (uint32_t)p3_field_of(P3_CCI_LENGTH, w1),
+		.later = flags & P3_F_CCI_LATER,
+		.last = !(flags & P3_F_CCI_MORE)};
+	return p3_word0_ncells(w0) == p3_cci_cells(m->len) &&
+	       p3_field_of(P3_CCI_ROOM, w1) == (m->token && m->last);
+}
+
 /* Return the most cells of one message to the peer. */
 static inline uint32_t p3_cci_req_most_cells(const struct p3_peer *p)
 {
@@ -536,11 +561,11 @@ void p3_cci_setup_connect(struct p3_nic *n, void *dial);
 void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status);
 /* Take the server's decision: return false if the peer wrote nonsense. */
 bool p3_cci_setup_take_decision(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m, bool accept);
 
 /* Take a connect request, or a part of it.  Return false if the peer wrote nonsense. */
 bool p3_cci_setup_take_request(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m);
 
 /* Forget the request of the peer of which parts are to come, if there is one: a peer
  * sends the parts of a request one behind the other. */

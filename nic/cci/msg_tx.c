@@ -139,8 +139,8 @@ static P3_HOT void cci_msg_publish(const struct cci_send *s, const struct p3_cci
 	uint64_t word1 =
 		tx ? p3_field_in(P3_CCI_MSG_SEQ, tx->seq) | p3_field_in(P3_CCI_ROOM, 1)
 		   : 0;
-	cci_msg_gather(p3_format_bytes(c, P3_CCI_MSG_DATA), &s->m);
-	p3_cci_req_fill(c, word1 | p3_field_in(P3_CCI_MSG_LENGTH, s->m.len),
+	cci_msg_gather(p3_format_bytes(c, P3_CCI_DATA), &s->m);
+	p3_cci_req_fill(c, word1 | p3_field_in(P3_CCI_LENGTH, s->m.len),
 		tx ? tx->token : 0, s->m.conn->peer_tag);
 	FAULT_POINT("cci.request_filled");
 	p3_ring_run(&p->req_out, p3_word0(P3_REQ_CCI_MSG, 0, s->cells), s->cells);
@@ -240,7 +240,7 @@ static __attribute__((noinline)) int cci_msg_send_slowly(struct p3_nic *held,
 {
 	struct p3_nic *n = conn->ep->nic;
 	struct cci_send s = {.m = {conn, data, pieces, len, context},
-		.cells = p3_cci_cells(P3_CCI_MSG_HEAD, len),
+		.cells = p3_cci_cells(len),
 		.flags = flags,
 		.rc = CCI_ENOBUFS};
 	if (held) {
@@ -260,7 +260,7 @@ int p3_cci_send(cci_connection_t *connection, const void *data, uint32_t pieces,
 	struct p3_cci_conn *conn = p3_cci_conn_own(connection);
 	struct p3_nic *n = conn->ep->nic;
 	struct cci_send s = {.m = {conn, data, pieces, len, context},
-		.cells = p3_cci_cells(P3_CCI_MSG_HEAD, len),
+		.cells = p3_cci_cells(len),
 		.flags = flags};
 	if (p3_unlikely(!p3_trylease_enter(n)))
 		return cci_msg_send_slowly(NULL, conn, data, pieces, len, context, flags);

@@ -97,20 +97,16 @@ void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t sta
 }
 
 bool p3_cci_setup_take_decision(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m, bool accept)
 {
-	uint64_t server = p3_format_get(c, P3_CCI_TOKEN);
-	uint64_t tag = p3_format_get(c, P3_CCI_TAG);
-	uint32_t mtu = (uint32_t)p3_format_get(c, P3_CCI_DECIDE_MTU);
-	bool room = p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) == 1;
-	bool accept = p3_word0_flags(w0) & P3_F_CCI_ACCEPT;
-	if (accept && (!room || mtu < P3_CCI_MTU_LEAST))
+	uint32_t mtu = (uint32_t)p3_field_of(P3_CCI_DECIDE_MTU, m->word1);
+	if (m->len || (accept && (!m->token || mtu < P3_CCI_MTU_LEAST)))
 		return false;
-	struct p3_cci_conn *conn = p3_cci_conn_of_peer(n, p, tag);
+	struct p3_cci_conn *conn = p3_cci_conn_of_peer(n, p, m->tag);
 	bool asks = conn && conn->client && !(conn->todo & P3_CCI_TODO_CONNECT) &&
 		    (conn->state == P3_CCI_ASKED || conn->state == P3_CCI_REQUESTED);
 	if (asks && accept) {
-		conn->peer_tag = server;
+		conn->peer_tag = m->token;
 		if (mtu < conn->pub.max_send_size)
 			conn->pub.max_send_size = mtu;
 		conn->state = P3_CCI_READY;
@@ -121,26 +117,15 @@ bool p3_cci_setup_take_decision(
 	} else if (asks) {
 		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 	}
-	enum p3_cci_status status = asks                           ? P3_CCI_OK
-				    : p3_cci_conn_endpoint(n, tag) ? P3_CCI_GONE
-								   : P3_CCI_REFUSED;
-	if (room)
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, server, status);
+	if (m->token)
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, m->token,
+			asks                                    ? P3_CCI_OK
+			: p3_cci_conn_endpoint(n, m->tag) ? P3_CCI_GONE
+							  : P3_CCI_REFUSED);
 	return true;
 }
 
 /* ---- the server: requests ---- */
-
-/* A connect request, or a part of it, as copied from its header. */
-struct cci_connect_part {
-	const char *bytes;
-	uint64_t client;
-	uint32_t number;
-	uint32_t mtu;
-	uint32_t total, len;
-	uint32_t attribute;
-	bool later, last;
-};
 
 void p3_cci_setup_forget(struct p3_peer *p)
 {
@@ -150,7 +135,7 @@ void p3_cci_setup_forget(struct p3_peer *p)
 }
 
 static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
-	struct p3_cci_endpoint *ep, struct p3_peer *p, const struct cci_connect_part *m)
+	struct p3_cci_endpoint *ep, struct p3_peer *p, const struct p3_cci_part *m)
 {
 	uint32_t i = 0;
 	p3_cci_setup_forget(p);
@@ -166,8 +151,8 @@ static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
 	r->item.what = P3_CCI_REQUEST;
 	r->peer = p;
 	r->incarnation = p->incarnation;
-	r->client = m->client;
-	r->mtu = m->mtu;
+	r->client = m->token;
+	r->mtu = (uint32_t)p3_field_of(P3_CCI_CONNECT_MTU, m->tag);
 	r->have = 0;
 	r->returned = false;
 	r->state = P3_CCI_REQ_COMING;
@@ -175,25 +160,26 @@ static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
 }
 
 /* Take a part.  Return the answer to the request, if this is its last part. */
-static enum p3_cci_status cci_request_take(
-	struct p3_nic *n, struct p3_peer *p, const struct cci_connect_part *m)
+static enum p3_cci_status cci_request_take(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cci_part *m, uint32_t total, uint32_t attribute)
 {
-	struct p3_cci_endpoint *ep = p3_cci_endpoint_numbered(n, m->number);
-	if (!ep || m->attribute > CCI_CONN_ATTR_UU || p->cci.nconns >= P3_CCI_PEER_CONNS)
+	uint32_t number = (uint32_t)p3_field_of(P3_CCI_CONNECT_NUMBER, m->tag);
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_numbered(n, number);
+	if (!ep || attribute > CCI_CONN_ATTR_UU || p->cci.nconns >= P3_CCI_PEER_CONNS)
 		return P3_CCI_REFUSED;
 	struct p3_cci_request *r = p->cci.coming;
 	if (!m->later)
 		r = cci_request_begin(n, ep, p, m);
-	else if (r && (r->item.ep != ep || r->client != m->client))
+	else if (r && (r->item.ep != ep || r->client != m->token))
 		r = NULL;
-	if (!r || r->have + m->len > m->total)
+	if (!r || r->have + m->len > total)
 		return P3_CCI_RNR;
 	memcpy(r->data + r->have, m->bytes, m->len);
 	r->have += m->len;
 	if (!m->last)
 		return P3_CCI_OK;
 	p->cci.coming = NULL;
-	if (r->have != m->total) {
+	if (r->have != total) {
 		r->state = P3_CCI_REQ_FREE;
 		return P3_CCI_RNR;
 	}
@@ -204,38 +190,25 @@ static enum p3_cci_status cci_request_take(
 	e->request.type = CCI_EVENT_CONNECT_REQUEST;
 	e->request.data_len = r->have;
 	e->request.data_ptr = r->have ? r->data : NULL;
-	e->request.attribute = (cci_conn_attribute_t)m->attribute;
+	e->request.attribute = (cci_conn_attribute_t)attribute;
 	p3_cci_event_post(n, &r->item);
 	return P3_CCI_OK;
 }
 
 bool p3_cci_setup_take_request(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m)
 {
-	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
-	uint64_t w3 = p3_format_get(c, P3_CCI_CONNECT_NUMBER);
-	uint32_t flags = p3_word0_flags(w0);
-	const struct cci_connect_part m = {
-		.bytes = p3_format_bytes(c, P3_CCI_CONNECT_DATA),
-		.client = p3_format_get(c, P3_CCI_TOKEN),
-		.number = (uint32_t)p3_field_of(P3_CCI_CONNECT_NUMBER, w3),
-		.mtu = (uint32_t)p3_field_of(P3_CCI_CONNECT_MTU, w3),
-		.total = (uint32_t)p3_field_of(P3_CCI_CONNECT_TOTAL, w1),
-		.len = (uint32_t)p3_field_of(
-			P3_CCI_CONNECT_LENGTH, p3_format_get(c, P3_CCI_CONNECT_LENGTH)),
-		.attribute = (uint32_t)p3_field_of(P3_CCI_CONNECT_ATTRIBUTE, w1),
-		.later = flags & P3_F_CCI_LATER,
-		.last = !(flags & P3_F_CCI_MORE)};
-	if (m.total > CCI_CONN_REQ_LEN || m.len > m.total || m.mtu < P3_CCI_MTU_LEAST ||
-		p3_word0_ncells(w0) != p3_cci_cells(P3_CCI_CONNECT_HEAD, m.len) ||
-		p3_field_of(P3_CCI_ROOM, w1) != m.last)
+	uint32_t total = (uint32_t)p3_field_of(P3_CCI_CONNECT_TOTAL, m->word1);
+	uint32_t attribute = (uint32_t)p3_field_of(P3_CCI_CONNECT_ATTRIBUTE, m->word1);
+	if (total > CCI_CONN_REQ_LEN || m->len > total || !m->token ||
+		p3_field_of(P3_CCI_CONNECT_MTU, m->tag) < P3_CCI_MTU_LEAST)
 		return false;
-	enum p3_cci_status status = cci_request_take(n, p, &m);
-	if (!m.last)
+	enum p3_cci_status status = cci_request_take(n, p, m, total, attribute);
+	if (!m->last)
 		return true;
 	if (status == P3_CCI_RNR)
 		p3_count(&n->count[P3_C_CCI_RNR_SENT], 1);
-	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m.client, status);
+	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m->token, status);
 	return true;
 }
 

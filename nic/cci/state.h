@@ -320,37 +320,32 @@ struct p3_cci {
  * made them; other processes copy them only.
  */
 
-/* Flags of MSG and CONNECT: more parts of it follow; parts of it came before. */
-enum { P3_F_CCI_MORE = 1, P3_F_CCI_LATER = 2 };
-/* Flags of DECIDE: the request is accepted. */
-enum { P3_F_CCI_ACCEPT = 1 };
+/* Flags: more parts of the request follow; parts of it came before; DECIDE: the connect
+ * request is accepted. */
+enum { P3_F_CCI_MORE = 1, P3_F_CCI_LATER = 2, P3_F_CCI_ACCEPT = 4 };
 
 /* All requests but WRITE and READ. */
 enum p3_cci_request_fields {
-	P3_CCI_ROOM = P3_FIELD(1, 48, 16), /* 1: an answer is wanted */
+	P3_CCI_LENGTH = P3_FIELD(1, 0, 16), /* bytes of this part */
+	P3_CCI_ROOM = P3_FIELD(1, 48, 16),  /* 1: an answer is wanted */
 	P3_CCI_TOKEN = P3_FIELD(2, 0, 64),
-	P3_CCI_TAG = P3_FIELD(3, 0, 64) /* of the target's connection */
+	P3_CCI_TAG = P3_FIELD(3, 0, 64), /* of the target's connection */
+	P3_CCI_DATA = P3_FIELD(4, 0, 256)
 };
 
 /* MSG. */
-enum p3_cci_msg_fields {
-	P3_CCI_MSG_LENGTH = P3_FIELD(1, 0, 16), /* of this part */
-	P3_CCI_MSG_SEQ = P3_FIELD(1, 16, 32),
-	P3_CCI_MSG_DATA = P3_FIELD(4, 0, 256)
-};
+enum p3_cci_msg_fields { P3_CCI_MSG_SEQ = P3_FIELD(1, 16, 32) };
 
 /* CONNECT, which has no tag. */
 enum p3_cci_connect_fields {
-	P3_CCI_CONNECT_TOTAL = P3_FIELD(1, 0, 16), /* bytes of all parts */
-	P3_CCI_CONNECT_ATTRIBUTE = P3_FIELD(1, 16, 8),
+	P3_CCI_CONNECT_TOTAL = P3_FIELD(1, 16, 16), /* bytes of all parts */
+	P3_CCI_CONNECT_ATTRIBUTE = P3_FIELD(1, 32, 8),
 	P3_CCI_CONNECT_NUMBER = P3_FIELD(3, 0, 32), /* of the endpoint */
-	P3_CCI_CONNECT_MTU = P3_FIELD(3, 32, 32),
-	P3_CCI_CONNECT_LENGTH = P3_FIELD(4, 0, 16), /* of this part */
-	P3_CCI_CONNECT_DATA = P3_FIELD(5, 0, 192)
+	P3_CCI_CONNECT_MTU = P3_FIELD(3, 32, 32)
 };
 
 /* DECIDE. */
-enum p3_cci_decide_fields { P3_CCI_DECIDE_MTU = P3_FIELD(4, 0, 32) };
+enum p3_cci_decide_fields { P3_CCI_DECIDE_MTU = P3_FIELD(1, 16, 32) };
 
 /* An answer. */
 enum p3_cci_answer_fields {
@@ -359,8 +354,7 @@ enum p3_cci_answer_fields {
 	P3_CCI_ANSWER_TOKEN = P3_FIELD(2, 0, 64)
 };
 
-#define P3_CCI_MSG_HEAD     32u /* bytes of data in the header of a MSG, */
-#define P3_CCI_CONNECT_HEAD 24u /* and of a CONNECT */
+#define P3_CCI_HEAD 32u /* bytes of data in the header of a request */
 
 /* Word 0 of an answer. */
 #define P3_CCI_ANSWER p3_word0(P3_RSP_CCI, 0, 1)
@@ -374,16 +368,16 @@ enum p3_cci_status {
 	P3_CCI_HANDLE   /* RMA: there is no such region, or it has not the right */
 };
 
-/* Return the cells of a message whose header has head bytes of its len. */
-static inline uint32_t p3_cci_cells(uint32_t head, uint64_t len)
+/* Return the cells of a request with this number of bytes. */
+static inline uint32_t p3_cci_cells(uint64_t len)
 {
-	return 1 + (len > head ? (uint32_t)((len - head + 63) / 64) : 0);
+	return 1 + (len > P3_CCI_HEAD ? (uint32_t)((len - P3_CCI_HEAD + 63) / 64) : 0);
 }
 
-/* Return the most bytes of a message of this number of cells. */
-static inline uint64_t p3_cci_most(uint32_t head, uint32_t cells)
+/* Return the most bytes of a request of this number of cells. */
+static inline uint64_t p3_cci_most(uint32_t cells)
 {
-	return head + 64ull * (cells - 1);
+	return P3_CCI_HEAD + 64ull * (cells - 1);
 }
 
 #endif

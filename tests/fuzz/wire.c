@@ -525,11 +525,11 @@ static struct p3_cci_conn *pick_conn(struct fake *f, struct input *in)
 	return NULL;
 }
 
-static void cci_say(uint32_t kind, uint32_t flags, uint32_t head, uint64_t len)
+static void cci_say(uint32_t kind, uint32_t flags, uint64_t len)
 {
 	m.kind = kind;
 	m.flags = flags;
-	m.ncells = m.says = p3_cci_cells(head, len);
+	m.ncells = m.says = p3_cci_cells(len);
 }
 
 static void cci_words(uint64_t word1, uint64_t token, uint64_t tag)
@@ -546,12 +546,12 @@ static void cci_msg(struct fake *f, struct input *in)
 	uint64_t len = length_of(in) % 1200;
 	bool reliable = conn && conn->pub.attribute != CCI_CONN_ATTR_UU, last = how & 7;
 	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (how & 0x18 ? 0u : P3_F_CCI_LATER);
-	cci_words(p3_field_in(P3_CCI_MSG_LENGTH, len) |
+	cci_words(p3_field_in(P3_CCI_LENGTH, len) |
 			  p3_field_in(P3_CCI_MSG_SEQ, conn ? conn->seq_in : 0) |
 			  p3_field_in(P3_CCI_ROOM, reliable && last),
 		reliable ? how : 0, conn ? conn->tag : rig_number(in, f));
-	fill(P3_CCI_MSG_DATA, how);
-	cci_say(P3_REQ_CCI_MSG, flags, P3_CCI_MSG_HEAD, len);
+	fill(P3_CCI_DATA, how);
+	cci_say(P3_REQ_CCI_MSG, flags, len);
 }
 
 static void cci_ask(struct fake *f, struct input *in)
@@ -562,15 +562,15 @@ static void cci_ask(struct fake *f, struct input *in)
 	uint64_t total = last ? len : CCI_CONN_REQ_LEN;
 	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (how & 0x18 ? 0u : P3_F_CCI_LATER);
 	(void)f;
-	fill(P3_CCI_CONNECT_DATA, how);
-	cci_words(p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
+	fill(P3_CCI_DATA, how);
+	cci_words(p3_field_in(P3_CCI_LENGTH, len) |
+			  p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
 			  p3_field_in(P3_CCI_CONNECT_ATTRIBUTE, how >> 6) |
 			  p3_field_in(P3_CCI_ROOM, last),
 		how,
 		p3_field_in(P3_CCI_CONNECT_NUMBER, 1 + (how >> 5 & 1)) |
 			p3_field_in(P3_CCI_CONNECT_MTU, how & 1 ? 4096 : 128));
-	m.w[p3_field_word(P3_CCI_CONNECT_LENGTH)] = len;
-	cci_say(P3_REQ_CCI_CONNECT, flags, P3_CCI_CONNECT_HEAD, len);
+	cci_say(P3_REQ_CCI_CONNECT, flags, len);
 }
 
 /* WRITE and READ, mostly of a region. */
@@ -604,11 +604,13 @@ static void cci_other(struct fake *f, struct input *in)
 				  : P3_REQ_CCI_ALIVE;
 	for (int i = 4; i < 8; i++)
 		m.w[i] = rig_number(in, f);
-	cci_words(p3_field_in(P3_CCI_ROOM, kind != P3_REQ_CCI_READY), how,
+	cci_words(p3_field_in(P3_CCI_ROOM, kind != P3_REQ_CCI_READY) |
+			  p3_field_in(P3_CCI_DECIDE_MTU, kind != P3_REQ_CCI_DECIDE ? 0
+							 : how & 8 ? 128
+								   : 4096),
+		kind != P3_REQ_CCI_READY ? how | 1u : 0,
 		conn ? conn->tag : rig_number(in, f));
-	cci_say(kind, how >> 6, 0, 0);
-	if (kind == P3_REQ_CCI_DECIDE)
-		m.w[p3_field_word(P3_CCI_DECIDE_MTU)] = how & 1 ? 128 : 4096;
+	cci_say(kind, kind == P3_REQ_CCI_DECIDE && how & 0x80 ? P3_F_CCI_ACCEPT : 0, 0);
 }
 
 /* Answer an operation or a request of this node. */
