@@ -217,21 +217,6 @@ static void cci_msg_send(struct p3_nic *n, void *arg)
 		(void)p3_pass_run(n);
 }
 
-/* End a hold that has written to this peer, and most likely to no other one. */
-static P3_HOT void cci_msg_leave_to(struct p3_nic *n, struct p3_peer *p)
-{
-	p3_count(&n->count[P3_C_LEASE_HOST], 1);
-	if (p3_unlikely(n->ntouched)) {
-		p3_looks_add(n, p);
-		p3_lease_leave(n);
-	} else {
-		uint32_t posted = n->posted;
-		n->posted = 0;
-		p3_lease_leave_to(n, p, posted);
-	}
-	p3_call_end(n);
-}
-
 /* Finish p3_cci_send() if the message could not leave at once.  held: this thread has the
  * lease of this NIC; NULL: it has not. */
 static __attribute__((noinline)) int cci_msg_send_slowly(struct p3_nic *held,
@@ -266,6 +251,8 @@ int p3_cci_send(cci_connection_t *connection, const void *data, uint32_t pieces,
 		return cci_msg_send_slowly(NULL, conn, data, pieces, len, context, flags);
 	if (p3_unlikely(!cci_msg_send_now(n, &s)))
 		return cci_msg_send_slowly(n, conn, data, pieces, len, context, flags);
-	cci_msg_leave_to(n, conn->peer);
+	uint32_t posted = n->posted;
+	n->posted = 0;
+	(void)p3_trylease_leave_to(n, conn->peer, posted);
 	return CCI_SUCCESS;
 }

@@ -79,8 +79,9 @@ bool p3_call_pass(struct p3_nic *n);
 /* ---- short holds of the lease, for calls that execute their command at once ---- */
 
 /* Such a call begins with p3_trylease_enter().  It ends with p3_trylease_turn_back(),
- * having done nothing, if its command must go through p3_nic_do(), and with
- * p3_trylease_leave() if it has written to no peer and posted no event. */
+ * having done nothing, if its command must go through p3_nic_do(); with
+ * p3_trylease_leave() if it has written to no peer and posted no event; and with
+ * p3_trylease_leave_to() if it has written to one peer. */
 
 /* Give the lease back, having done nothing.  Return false. */
 static P3_RARE bool p3_trylease_turn_back(struct p3_nic *n)
@@ -115,6 +116,17 @@ static P3_HOT bool p3_trylease_enter(struct p3_nic *n)
 		return true;
 	p3_trylease_turn_back(n);
 	return false;
+}
+
+/* End a hold that has sent a request to p, and has posted these news.  Return true. */
+static P3_HOT bool p3_trylease_leave_to(
+	struct p3_nic *n, const struct p3_peer *p, uint32_t posted)
+{
+	p3_count(&n->count[P3_C_LEASE_HOST], 1);
+	FAULT_POINT("command.executed");
+	p3_lease_leave_to(n, p, posted);
+	p3_call_end(n);
+	return true;
 }
 
 /* End a hold that has executed a command. */
