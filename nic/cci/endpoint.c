@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#define CCI_TX_SLOTS  4096u
+#define CCI_TX_SLOTS 4096u
 
-_Static_assert(P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * P3_CCI_CONN_MOST <=
-		       P3_CCI_ITEMS,
+_Static_assert(
+	P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * P3_CCI_CONN_MOST <=
+		P3_CCI_ITEMS,
 	"the rings have a word for each item");
 
 /* ---- memory ---- */
@@ -28,8 +29,8 @@ static struct p3_cci_endpoint *cci_endpoint_map(
 	const uint64_t queue = p3_round_up(
 		request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
 	const uint64_t conn = p3_round_up(queue + P3_CCI_QUEUE_LEN, P3_PAGE);
-	const uint64_t conn_data =
-		p3_round_up(conn + P3_CCI_CONN_MOST * sizeof(struct p3_cci_conn), P3_PAGE);
+	const uint64_t conn_data = p3_round_up(
+		conn + P3_CCI_CONN_MOST * sizeof(struct p3_cci_conn), P3_PAGE);
 	const uint64_t region =
 		p3_round_up(conn_data + P3_CCI_CONN_MOST * CCI_CONN_REQ_LEN, P3_PAGE);
 	const uint64_t rx_slots = p3_round_up(

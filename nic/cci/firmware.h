@@ -108,8 +108,7 @@ bool p3_cci_msg_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *
  */
 
 /* Deliver a WRITE or a READ, whose header is valid.  Return false if it must wait. */
-bool p3_cci_rma_deliver(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r);
+bool p3_cci_rma_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r);
 /* Take the answer to a pending of RMA, other than REPLY_LONG, and free the pending.
  * Return false if the peer wrote nonsense. */
 bool p3_cci_rma_answered(struct p3_nic *n, struct p3_pending *t, const struct p3_cell *c,

@@ -70,7 +70,7 @@ struct cci_registration {
 	char *start;
 	uint64_t length;
 	int flags;
-	uint64_t secret; /* random bits for the name, which is never 0 */
+	uint64_t secret;              /* random bits for the name, which is never 0 */
 	struct p3_cci_region *region; /* out */
 	int rc;                       /* out */
 };
@@ -103,8 +103,11 @@ int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, 
 	cci_rma_handle_t **handle_out)
 {
 	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
-	struct cci_registration r = {
-		.ep = ep, .start = start, .length = length, .flags = flags, .rc = CCI_ENOBUFS};
+	struct cci_registration r = {.ep = ep,
+		.start = start,
+		.length = length,
+		.flags = flags,
+		.rc = CCI_ENOBUFS};
 	int saved = errno;
 	if (getentropy(&r.secret, sizeof r.secret) != 0) /* the clock has to do */
 		r.secret = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);

@@ -135,8 +135,7 @@ static bool cci_rma_begin_long(struct p3_nic *n, struct p3_peer *p,
 	return true;
 }
 
-bool p3_cci_rma_deliver(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
+bool p3_cci_rma_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
 {
 	const struct p3_ask *ask = &r->ask;
 	bool is_write = ask->kind == P3_REQ_PUT, is_long = r->flags & P3_F_LONG;

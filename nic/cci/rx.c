@@ -57,8 +57,8 @@ static P3_HOT void cci_rx_post(
 	p3_count(&n->count[P3_C_CCI_RECEIVED], 1);
 }
 
-static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_cci_part *m, uint32_t status)
+static void cci_rx_answer(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m, uint32_t status)
 {
 	if (m->token)
 		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, m->token, status);
@@ -71,7 +71,8 @@ static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 	struct p3_cci_rx *rx = conn->coming;
 	if (p3_likely(!m->later)) {
 		uint32_t seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, m->word1);
-		bool turn = conn->pub.attribute != CCI_CONN_ATTR_RO || seq == conn->seq_in;
+		bool turn =
+			conn->pub.attribute != CCI_CONN_ATTR_RO || seq == conn->seq_in;
 		if (p3_unlikely(!turn && !conn->refusing))
 			return false;
 		p3_cci_msg_forget(conn);
@@ -180,17 +181,15 @@ static P3_HOT bool cci_rx_take_whole(struct p3_nic *n, struct p3_peer *p,
 	uint64_t token = p3_format_get(c, P3_CCI_TOKEN);
 	uint32_t len = (uint32_t)p3_field_of(P3_CCI_LENGTH, w1);
 	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1, token);
-	if (p3_unlikely(!conn) ||
-		p3_unlikely(k == 1 ? len > P3_CCI_HEAD
-				   : len > conn->pub.max_send_size ||
-					     k != p3_cci_cells(len)))
+	if (p3_unlikely(!conn) || p3_unlikely(k == 1 ? len > P3_CCI_HEAD
+						     : len > conn->pub.max_send_size ||
+							       k != p3_cci_cells(len)))
 		return false;
 	struct p3_cci_rx *rx = cci_rx_new(n, conn->ep);
 	if (p3_unlikely(!rx))
 		return false;
 	/* A slot has room for all bytes of a cell. */
-	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_DATA),
-		k == 1 ? P3_CCI_HEAD : len);
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_DATA), k == 1 ? P3_CCI_HEAD : len);
 	cci_rx_post(n, conn, rx, len);
 	n->bytes += len;
 	n->msgs++;

@@ -141,8 +141,7 @@ static bool cci_sendq_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 		case P3_CCI_TODO_DECIDE:
 			r.kind = P3_REQ_CCI_DECIDE;
 			r.flags = P3_F_CCI_ACCEPT;
-			r.word1 = p3_field_in(
-				P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
+			r.word1 = p3_field_in(P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
 			break;
 		case P3_CCI_TODO_READY:
 			r.kind = P3_REQ_CCI_READY;

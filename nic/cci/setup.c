@@ -119,7 +119,7 @@ bool p3_cci_setup_take_decision(
 	}
 	if (m->token)
 		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, m->token,
-			asks                                    ? P3_CCI_OK
+			asks                              ? P3_CCI_OK
 			: p3_cci_conn_endpoint(n, m->tag) ? P3_CCI_GONE
 							  : P3_CCI_REFUSED);
 	return true;

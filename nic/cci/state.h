@@ -25,8 +25,8 @@ struct p3_cci_endpoint;
 #define P3_CCI_REQUESTS   64u   /* connect requests that wait at an endpoint */
 #define P3_CCI_CONN_MOST  4032u /* connections that an endpoint can have, as cci.h says */
 #define P3_CCI_REGIONS    65536u /* regions of an endpoint */
-#define P3_CCI_PEER_CONNS 1024u /* most connections of one peer */
-#define P3_CCI_INLINE     32u   /* bytes in a message's header, or in its descriptor */
+#define P3_CCI_PEER_CONNS 1024u  /* most connections of one peer */
+#define P3_CCI_INLINE     32u    /* bytes in a message's header, or in its descriptor */
 
 /* ---- objects that can be in a queue ---- */
 
@@ -268,7 +268,7 @@ struct p3_cci_endpoint {
 	struct p3_link conns;
 	struct p3_link conns_free;
 	struct p3_link starved;
-	p3_a32 starving; /* (any) starved is not empty */
+	p3_a32 starving;  /* (any) starved is not empty */
 	uint32_t rejects; /* requests in peers' lists */
 	uint32_t nconns;  /* connections in use, for tools */
 	uint32_t nopen;   /* connect requests that are not decided, for tools */

@@ -184,8 +184,8 @@ static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
 	return true;
 }
 
-void p3_deliver_offer(struct p3_nic *n, const struct p3_incoming *r,
-	struct p3_xfer_slot *x)
+void p3_deliver_offer(
+	struct p3_nic *n, const struct p3_incoming *r, struct p3_xfer_slot *x)
 {
 	p3_xfer_publish(n, x);
 	FAULT_POINT("serve.published");

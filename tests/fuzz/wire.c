@@ -606,7 +606,7 @@ static void cci_other(struct fake *f, struct input *in)
 		m.w[i] = rig_number(in, f);
 	cci_words(p3_field_in(P3_CCI_ROOM, kind != P3_REQ_CCI_READY) |
 			  p3_field_in(P3_CCI_DECIDE_MTU, kind != P3_REQ_CCI_DECIDE ? 0
-							 : how & 8 ? 128
+							 : how & 8                 ? 128
 								   : 4096),
 		kind != P3_REQ_CCI_READY ? how | 1u : 0,
 		conn ? conn->tag : rig_number(in, f));
