@@ -56,10 +56,10 @@ struct p3_cci_endpoint_conf {
  */
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
 	cci_endpoint_t **endpoint_out);
-/* Destroy an endpoint with all that belongs to it.  This waits for no peer.  Afterwards
- * the firmware touches no memory of the program that was registered there, and the OS
- * handle is closed. */
-void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint);
+/* Destroy an endpoint, or NULL: any, with all that belongs to it.  Return false if there
+ * is no such endpoint.  This waits for no peer.  Afterwards the firmware touches no
+ * memory of the program that was registered there, and the OS handle is closed. */
+bool p3_cci_endpoint_destroy(struct p3_nic *nic, cci_endpoint_t *endpoint);
 
 /* The endpoint's number, for its URI. */
 uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint);

@@ -120,9 +120,24 @@ static void cci_conn_withdraw(struct p3_nic *n, struct p3_cci_conn *conn)
 		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
 }
 
-void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
+struct cci_destruction {
+	struct p3_cci_endpoint *ep; /* NULL: any; out: NULL: there is none */
+	struct p3_evfd *evfd;       /* out: of its handle, or NULL */
+};
+
+/* End an endpoint: no connection of it takes messages any more.  It joins the list
+ * n->cci.destroyed. */
+static void cci_endpoint_end(struct p3_nic *n, void *arg)
 {
-	struct p3_cci_endpoint *ep = arg;
+	struct cci_destruction *d = arg;
+	struct p3_cci_endpoint *ep = NULL;
+	for (uint32_t i = 0; i < n->cci.ends && !ep; i++)
+		if (!d->ep || n->cci.ep[i] == d->ep)
+			ep = n->cci.ep[i];
+	d->ep = ep;
+	if (!ep)
+		return;
+	d->evfd = ep->handle.evfd;
 	p3_cci_desc_drain(n, ep);
 	n->cci.last = &n->cci.none;
 	n->cci.ep[ep->index] = NULL;
@@ -175,12 +190,6 @@ static void cci_endpoint_free_destroyed(struct p3_nic *n)
 		cci_endpoint_unmap_all(list);
 }
 
-static void cci_endpoint_close_handle(struct p3_cci_endpoint *ep)
-{
-	if (ep->handle.evfd)
-		p3_evfd_close(ep->nic, ep->handle.evfd);
-}
-
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
 	cci_endpoint_t **endpoint_out)
 {
@@ -198,7 +207,8 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	else
 		(void)p3_cci_call(nic, cci_endpoint_attach, &c);
 	if (c.rc != CCI_SUCCESS) {
-		cci_endpoint_close_handle(c.ep);
+		if (c.ep->handle.evfd)
+			p3_evfd_close(nic, c.ep->handle.evfd);
 		cci_endpoint_unmap(c.ep);
 		return c.rc;
 	}
@@ -208,16 +218,18 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	return CCI_SUCCESS;
 }
 
-void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
+bool p3_cci_endpoint_destroy(struct p3_nic *n, cci_endpoint_t *endpoint)
 {
-	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
-	struct p3_nic *n = ep->nic;
-	if (!p3_cci_call(n, p3_cci_endpoint_end, ep))
-		return; /* in a signal handler that has interrupted a call: it stays */
+	struct cci_destruction d = {.ep = p3_cci_endpoint_own(endpoint)};
+	if (!p3_cci_call(n, cci_endpoint_end, &d) || !d.ep)
+		return false;
 	p3_cci_wait_for_readers(n);
-	cci_endpoint_close_handle(ep);
+	/* Another thread may have freed the endpoint by now. */
+	if (d.evfd)
+		p3_evfd_close(n, d.evfd);
 	FAULT_POINT("cci.destroyed");
 	cci_endpoint_free_destroyed(n);
+	return true;
 }
 
 void p3_cci_free_all(struct p3_nic *n)

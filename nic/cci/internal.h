@@ -653,12 +653,6 @@ static inline bool p3_cci_region_holds(
 /* End all regions of an endpoint: no byte of them is read or written any more. */
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep);
 
-/* ---- endpoints ---- */
-
-/* End an endpoint, arg: no connection of it takes messages any more.  It joins the list
- * n->cci.destroyed; its memory may be freed when none of its rejections waits. */
-void p3_cci_endpoint_end(struct p3_nic *n, void *arg);
-
 /* ---- calls of host threads, without the lease ---- */
 
 /*

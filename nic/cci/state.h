@@ -244,7 +244,8 @@ struct p3_cci_endpoint {
 	uint32_t stride; /* bytes from a slot to the next */
 	struct p3_cci_handle handle;
 	uint32_t news;                /* of its events */
-	struct p3_cci_endpoint *next; /* in n->cci.destroyed */
+	struct p3_cci_endpoint *next; /* in n->cci.destroyed; it may be freed when none of
+				       * its rejections waits */
 	struct p3_cci_queue queue;
 	/* receive descriptors */
 	_Alignas(P3_LINE) struct p3_cci_rx *rx;

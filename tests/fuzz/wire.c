@@ -639,7 +639,8 @@ static void cci_answer(struct fake *f, struct input *in)
 void wire_cci_step(struct input *in)
 {
 	static void (*const makes[])(struct fake * f, struct input * in) = {cci_msg,
-		cci_msg, cci_data, cci_ask, cci_other, cci_answer, cci_answer, cci_answer};
+		cci_msg, cci_data, cci_ask, cci_other, cci_answer, cci_answer,
+		cci_answer};
 	uint32_t which = in_below(in, 8);
 	struct fake *f = rig_pick(in);
 	makes[which](f, in);
