@@ -135,7 +135,7 @@ static inline bool rx_done(
 }
 
 /* Take a WRITE or a READ of CCI. */
-static P3_RARE bool rx_take_rma(
+static __attribute__((noinline)) bool rx_take_rma(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
 	struct p3_incoming r;
