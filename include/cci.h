@@ -511,7 +511,6 @@ CCI_DECLSPEC int cci_destroy_endpoint(cci_endpoint_t *endpoint);
  * CCI_ERR_NOT_IMPLEMENTED	attribute is multicast
  * CCI_EADDRNOTAVAIL	the URI is of another transport or domain
  * CCI_ENOBUFS	the endpoint has 4,032 connections: end one and return its events
- * CCI_ENOMEM	memory is short
  *
  * Any thread; does not block.
  */
@@ -532,7 +531,6 @@ CCI_DECLSPEC int cci_connect(cci_endpoint_t *endpoint, const char *server_uri,
  * CCI_EINVAL	conn_req is NULL, of another type, or decided
  * CCI_ENOBUFS	the endpoint has 4,032 connections: end one and return its events, or
  *		reject the request
- * CCI_ENOMEM	memory is short: try again
  *
  * Any thread; does not block.
  */

@@ -56,10 +56,10 @@ struct p3_cci_endpoint_conf {
  */
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
 	cci_endpoint_t **endpoint_out);
-/* Destroy an endpoint with all that belongs to it.  This waits for no peer.  Afterwards
- * the firmware touches no memory of the program that was registered there, and the OS
- * handle is closed. */
-void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint);
+/* Destroy an endpoint, or NULL: any, with all that belongs to it.  Return false if there
+ * is no such endpoint.  This waits for no peer.  Afterwards the firmware touches no
+ * memory of the program that was registered there, and the OS handle is closed. */
+bool p3_cci_endpoint_destroy(struct p3_nic *nic, cci_endpoint_t *endpoint);
 
 /* The endpoint's number, for its URI. */
 uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint);
@@ -140,11 +140,12 @@ struct p3_cci_connect {
 	uint64_t timeout_ns; /* P3_CCI_NO_TIMEOUT: for ever */
 };
 
-/* Start a connection.  The payload is copied.  Return CCI_SUCCESS, CCI_ENOBUFS or
- * CCI_ENOMEM. */
+/* Start a connection.  The payload is copied.  Return CCI_SUCCESS, CCI_EADDRNOTAVAIL, or
+ * CCI_ENOBUFS if the endpoint has the most connections. */
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c);
-/* Decide about a connect request.  Return CCI_SUCCESS, CCI_ENOMEM, or CCI_EINVAL if the
- * event is not a connect request, or was decided before. */
+/* Decide about a connect request.  Return CCI_SUCCESS, CCI_ENOBUFS if the endpoint has
+ * the most connections, or CCI_EINVAL if the event is not a connect request, or was
+ * decided before. */
 int p3_cci_decide(cci_event_t *request, void *context, bool accept);
 /* Close a connection.  Its memory stays readable until all events that name it are
  * returned. */

@@ -7,13 +7,12 @@
  *	endpoint.c	endpoints, their URIs and options
  *	connection.c	connections, messages, RMA, events, and the names of statuses
  *
- * lib/cci/ checks arguments and holds objects that only the host needs; endpoints,
- * connections, events and registrations are the firmware's (nic/cci.h).  No type of
+ * lib/cci/ checks arguments and holds devices; endpoints, connections, events and
+ * registrations are the firmware's (nic/cci.h).  No type of
  * Portals is used here.
  *
- * The state of a node is struct p3_cci_host at node->cci.  node->call guards inits
- * and devices; lock guards the list of endpoints.  Any thread may read devices while CCI
- * is initialized.
+ * The state of a node is struct p3_cci_host at node->cci, which node->call guards.  Any
+ * thread may read devices while CCI is initialized.
  */
 #ifndef P3_LIB_CCI_CCI_H
 #define P3_LIB_CCI_CCI_H
@@ -84,18 +83,9 @@ const struct p3_cci_device *p3_cci_config_find(
 
 #define P3_CCI_URI 128u /* bytes of a URI with its end, at most */
 
-/* An endpoint, as far as the firmware need not know it. */
-struct p3_cci_own {
-	struct p3_cci_own *next;
-	cci_endpoint_t *endpoint;
-	char uri[P3_CCI_URI];
-};
-
 struct p3_cci_host {
 	uint32_t inits; /* calls of cci_init without their cci_finalize */
 	struct p3_cci_devices *devices;
-	pthread_mutex_t lock;
-	struct p3_cci_own *own;
 };
 
 /* Return true between cci_init and the last cci_finalize, but false in a forked child.
@@ -121,9 +111,6 @@ static inline bool p3_cci_is_up(void)
 int p3_cci_node_use(struct p3_node *node, struct p3_nic **nic_out);
 /* End the use of the node, if CCI uses it.  The caller holds the lock node->call. */
 void p3_cci_node_release(struct p3_node *node);
-
-/* Destroy all endpoints.  The caller holds the lock node->call. */
-void p3_cci_endpoint_destroy_all(struct p3_cci_host *cci);
 
 /* Write the URI of an endpoint of this node. */
 void p3_cci_uri_make(const struct p3_node *node, const char *transport, uint32_t number,

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the node that CCI shares with Portals ---- */
@@ -163,23 +162,6 @@ int cci_arm_os_handle(cci_endpoint_t *endpoint, int flags)
 	return CCI_SUCCESS;
 }
 
-/* ---- the list of endpoints ---- */
-
-/* Take an endpoint out of the list; NULL: any.  Return NULL if it is not there. */
-static struct p3_cci_own *cci_own_unlist(
-	struct p3_cci_host *cci, cci_endpoint_t *endpoint)
-{
-	pthread_mutex_lock(&cci->lock);
-	struct p3_cci_own **at = &cci->own;
-	while (*at && endpoint && (*at)->endpoint != endpoint)
-		at = &(*at)->next;
-	struct p3_cci_own *own = *at;
-	if (own)
-		*at = own->next;
-	pthread_mutex_unlock(&cci->lock);
-	return own;
-}
-
 /* ---- creation ---- */
 
 /* Parse a service: a number, or "A/B", of which B counts. */
@@ -193,8 +175,8 @@ static int cci_service_parse(const char *text, uint32_t *service_out)
 	return good && *service_out ? CCI_SUCCESS : CCI_EINVAL;
 }
 
-static int cci_own_create(struct p3_node *node, const struct p3_cci_device *device,
-	uint32_t service, struct p3_cci_own *own, bool with_handle)
+static int cci_endpoint_make(struct p3_node *node, const struct p3_cci_device *device,
+	uint32_t service, cci_endpoint_t **endpoint, bool with_handle)
 {
 	struct p3_nic *nic;
 	struct p3_cci_endpoint_conf conf = {.device = &device->pub,
@@ -209,39 +191,22 @@ static int cci_own_create(struct p3_node *node, const struct p3_cci_device *devi
 	bool any = !service && device->service;
 	if (any)
 		conf.service = device->service;
-	rc = p3_cci_endpoint_create(nic, &conf, &own->endpoint);
+	rc = p3_cci_endpoint_create(nic, &conf, endpoint);
 	while (any && rc == CCI_EBUSY && conf.service++ < P3_CCI_SERVICE_MOST)
-		rc = p3_cci_endpoint_create(nic, &conf, &own->endpoint);
-	if (rc != CCI_SUCCESS)
-		return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
-	p3_cci_uri_make(node, device->pub.transport,
-		p3_cci_endpoint_number(own->endpoint), own->uri);
-	struct p3_cci_host *cci = node->cci;
-	pthread_mutex_lock(&cci->lock);
-	own->next = cci->own;
-	cci->own = own;
-	pthread_mutex_unlock(&cci->lock);
-	return CCI_SUCCESS;
+		rc = p3_cci_endpoint_create(nic, &conf, endpoint);
+	return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
 }
 
 /* Create an endpoint on a device that is up. */
-static int cci_own_create_on(const struct p3_cci_device *device, uint32_t service,
+static int cci_endpoint_make_on(const struct p3_cci_device *device, uint32_t service,
 	cci_endpoint_t **endpoint, cci_os_handle_t *fd)
 {
 	if (p3_is_busy())
 		return CCI_ERROR;
 	struct p3_caller caller = p3_caller_save();
-	struct p3_cci_own *own = calloc(1, sizeof *own);
-	int rc = CCI_ENOMEM;
-	if (own)
-		rc = cci_own_create(p3_node(), device, service, own, fd);
-	if (rc == CCI_SUCCESS) {
-		*endpoint = own->endpoint;
-		if (fd)
-			*fd = p3_cci_handle_fd(own->endpoint);
-	} else {
-		free(own);
-	}
+	int rc = cci_endpoint_make(p3_node(), device, service, endpoint, fd);
+	if (rc == CCI_SUCCESS && fd)
+		*fd = p3_cci_handle_fd(*endpoint);
 	p3_caller_restore(caller);
 	return rc;
 }
@@ -261,7 +226,7 @@ int cci_create_endpoint(
 					       : p3_cci_config_usual(devices);
 	if (!d)
 		return device ? CCI_EINVAL : CCI_ENODEV;
-	return d->pub.up ? cci_own_create_on(d, 0, endpoint, fd) : CCI_ENODEV;
+	return d->pub.up ? cci_endpoint_make_on(d, 0, endpoint, fd) : CCI_ENODEV;
 }
 
 int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
@@ -279,16 +244,10 @@ int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
 		p3_cci_config_find(p3_node()->cci->devices, device);
 	if (!d || (service && cci_service_parse(service, &number) != CCI_SUCCESS))
 		return CCI_EINVAL;
-	return cci_own_create_on(d, number, endpoint, fd);
+	return cci_endpoint_make_on(d, number, endpoint, fd);
 }
 
 /* ---- destruction ---- */
-
-static void cci_own_destroy(struct p3_cci_own *own)
-{
-	p3_cci_endpoint_destroy(own->endpoint);
-	free(own);
-}
 
 int cci_destroy_endpoint(cci_endpoint_t *endpoint)
 {
@@ -296,41 +255,29 @@ int cci_destroy_endpoint(cci_endpoint_t *endpoint)
 	if (p3_is_busy())
 		return CCI_ERROR;
 	struct p3_caller caller = p3_caller_save();
-	struct p3_cci_own *own = cci_own_unlist(p3_node()->cci, endpoint);
-	if (own)
-		cci_own_destroy(own);
+	struct p3_nic *nic = p3_nic(p3_node());
+	bool done = nic && p3_cci_endpoint_destroy(nic, endpoint);
 	p3_caller_restore(caller);
-	return own ? CCI_SUCCESS : CCI_EINVAL;
-}
-
-void p3_cci_endpoint_destroy_all(struct p3_cci_host *cci)
-{
-	struct p3_cci_own *own;
-	while ((own = cci_own_unlist(cci, NULL)) != NULL)
-		cci_own_destroy(own);
+	return done ? CCI_SUCCESS : CCI_EINVAL;
 }
 
 /* ---- options ---- */
 
 /* Store the endpoint's URI, a string of the program's. */
-static int cci_opt_get_uri(const void *endpoint, char **uri_out)
+static int cci_opt_get_uri(cci_opt_handle_t *handle, char **uri_out)
 {
-	struct p3_cci_host *cci = p3_node()->cci;
-	char *uri = NULL;
+	cci_endpoint_t *endpoint = (cci_endpoint_t *)(uintptr_t)handle;
+	char uri[P3_CCI_URI];
 	if (p3_is_busy())
 		return CCI_ENOMEM;
 	struct p3_caller caller = p3_caller_save();
-	pthread_mutex_lock(&cci->lock);
-	const struct p3_cci_own *own = cci->own;
-	while (own && own->endpoint != endpoint)
-		own = own->next;
-	if (own)
-		uri = strdup(own->uri);
-	pthread_mutex_unlock(&cci->lock);
+	p3_cci_uri_make(p3_node(), endpoint->device->transport,
+		p3_cci_endpoint_number(endpoint), uri);
+	char *copy = strdup(uri);
 	p3_caller_restore(caller);
-	if (!uri)
-		return own ? CCI_ENOMEM : CCI_EINVAL;
-	*uri_out = uri;
+	if (!copy)
+		return CCI_ENOMEM;
+	*uri_out = copy;
 	return CCI_SUCCESS;
 }
 

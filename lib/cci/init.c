@@ -54,7 +54,6 @@ static int cci_begin(struct p3_node *node)
 		free(cci);
 		return rc;
 	}
-	pthread_mutex_init(&cci->lock, NULL);
 	node->cci = cci;
 	p3_release(&p3_ready(node)->cci, 1); /* INIT.1 */
 	return 0;
@@ -95,12 +94,12 @@ static int cci_finalize_one(struct p3_node *node)
 		return CCI_ERROR; /* another thread may have called it */
 	if (--cci->inits)
 		return CCI_SUCCESS;
-	p3_cci_endpoint_destroy_all(cci);
+	while (node->cci_uses && p3_cci_endpoint_destroy(p3_nic(node), NULL))
+		;
 	p3_cci_node_release(node);
 	p3_release(&p3_ready(node)->cci, 0); /* INIT.1 */
 	node->cci = NULL;
 	p3_cci_config_free(cci->devices);
-	pthread_mutex_destroy(&cci->lock);
 	free(cci);
 	return CCI_SUCCESS;
 }

@@ -5,18 +5,6 @@
 
 #include <string.h>
 
-bool p3_cci_conn_add(struct p3_cci_endpoint *ep, struct p3_cci_conn *chunk)
-{
-	if (ep->nchunks == ep->chunks_most)
-		return false;
-	ep->chunk[ep->nchunks++] = chunk;
-	for (uint32_t i = 0; i < P3_CCI_CHUNK; i++) {
-		chunk[i].number = (ep->nchunks - 1) * P3_CCI_CHUNK + i;
-		p3_list_add(&ep->conns_free, &chunk[i].of_ep);
-	}
-	return true;
-}
-
 static void cci_conn_init_item(
 	struct p3_cci_item *item, struct p3_cci_conn *conn, uint8_t what)
 {
@@ -28,10 +16,18 @@ static void cci_conn_init_item(
 struct p3_cci_conn *p3_cci_conn_new(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_peer *p)
 {
-	struct p3_cci_conn *conn =
-		p3_item(ep->conns_free.next, struct p3_cci_conn, of_ep);
-	uint32_t number = conn->number;
-	p3_list_del(&conn->of_ep);
+	struct p3_link *list = &ep->conns_free;
+	if (p3_list_empty(list) && ep->conn_fresh == P3_CCI_CONN_MOST)
+		return NULL;
+	struct p3_cci_conn *conn = &ep->conn[ep->conn_fresh];
+	uint32_t number = ep->conn_fresh;
+	if (p3_list_empty(list)) {
+		ep->conn_fresh++;
+	} else {
+		conn = p3_item(list->next, struct p3_cci_conn, of_ep);
+		number = conn->number;
+		p3_list_del(&conn->of_ep);
+	}
 	memset(conn, 0, sizeof *conn);
 	conn->number = number;
 	conn->ep = ep;
@@ -41,6 +37,7 @@ struct p3_cci_conn *p3_cci_conn_new(
 	conn->fate = CCI_SUCCESS;
 	conn->timeout_us = ep->timeout_us;
 	conn->alive_us = ep->alive_us;
+	p3_list_init(&conn->of_ep);
 	p3_list_init(&conn->of_peer);
 	p3_list_init(&conn->work);
 	p3_list_init(&conn->starving);
@@ -70,16 +67,6 @@ void p3_cci_conn_settle(struct p3_nic *n, struct p3_cci_conn *conn)
 	conn->ep->nconns--;
 }
 
-void p3_cci_conn_drop_data(struct p3_cci_conn *conn)
-{
-	struct p3_cci_blob *data = conn->data;
-	if (!data)
-		return;
-	data->next = conn->ep->garbage;
-	conn->ep->garbage = data;
-	conn->data = NULL;
-}
-
 void p3_cci_conn_detach(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	conn->tag = 0;
@@ -92,7 +79,6 @@ void p3_cci_conn_detach(struct p3_nic *n, struct p3_cci_conn *conn)
 	if (!p3_list_empty(&conn->of_peer))
 		conn->peer->cci.nconns--;
 	p3_list_del(&conn->of_peer);
-	p3_cci_conn_drop_data(conn);
 }
 
 /* ---- timers, in two lists in the order of their times ---- */

@@ -34,7 +34,6 @@ struct p3_cci_tx *p3_cci_tx_fresh(struct p3_cci_endpoint *ep)
 	tx->item.what = P3_CCI_TX;
 	p3_list_init(&tx->fifo);
 	p3_list_init(&tx->wait);
-	p3_list_init(&tx->rma);
 	return tx;
 }
 
@@ -46,9 +45,8 @@ struct p3_cci_tx *p3_cci_tx_new(struct p3_nic *n, struct p3_cci_conn *conn)
 	if (p3_unlikely(!p3_cci_tx_is_free(n, ep)))
 		return NULL;
 	struct p3_cci_tx *tx = p3_cci_tx_take(conn);
-	tx->xfer = NULL;
+	tx->rma = NULL;
 	tx->state = P3_CCI_TX_WAITS;
-	tx->op = P3_CCI_OP_MSG;
 	return tx;
 }
 
@@ -166,13 +164,35 @@ void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 	p3_cci_tx_settle(n, tx);
 }
 
+P3_RARE void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
+{
+	struct p3_pending *t = tx->rma;
+	if (!t)
+		return;
+	tx->rma = NULL;
+	t->rma = NULL;
+	if (t->state == P3_PEND_QUEUED) {
+		p3_pending_free(n, t);
+		return;
+	}
+	tx->item.conn->rma_out--;
+	if (t->state == P3_PEND_PULLING) {
+		p3_pull_end(n, &t->xfer->pull, PTL_NI_FAIL);
+	} else if (t->is_long && t->kind == P3_REQ_PUT && t->peer->state == P3_LIVE) {
+		p3_xfer_withdraw(n, t->xfer);
+		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
+		if (!tx->is.silent)
+			tx->item.what = P3_CCI_WITHDRAWN;
+	}
+}
+
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
 	const bool ordered = conn->pub.attribute == CCI_CONN_ATTR_RO;
-	if (p3_unlikely(tx->state != P3_CCI_TX_SENT || tx->op != P3_CCI_OP_MSG)) {
+	if (p3_unlikely(tx->state != P3_CCI_TX_SENT || tx->rma)) {
 		p3_list_del(&tx->wait);
-		p3_list_del(&tx->rma);
+		p3_cci_rma_withdraw(n, tx);
 		if (ordered && tx->state == P3_CCI_TX_DONE)
 			return;
 	}

@@ -5,15 +5,13 @@
 #include "shm/seg.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-#define CCI_TX_SLOTS  4096u
-#define CCI_CONN_MOST 4032u /* connections that an endpoint can have, as cci.h says */
+#define CCI_TX_SLOTS 4096u
 
-_Static_assert(P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * CCI_CONN_MOST <=
-		       P3_CCI_ITEMS,
+_Static_assert(
+	P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * P3_CCI_CONN_MOST <=
+		P3_CCI_ITEMS,
 	"the rings have a word for each item");
 
 /* ---- memory ---- */
@@ -30,7 +28,13 @@ static struct p3_cci_endpoint *cci_endpoint_map(
 		p3_round_up(tx + P3_CCI_TX_USUAL * sizeof(struct p3_cci_tx), P3_PAGE);
 	const uint64_t queue = p3_round_up(
 		request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
-	const uint64_t rx_slots = p3_round_up(queue + P3_CCI_QUEUE_LEN, P3_PAGE);
+	const uint64_t conn = p3_round_up(queue + P3_CCI_QUEUE_LEN, P3_PAGE);
+	const uint64_t conn_data = p3_round_up(
+		conn + P3_CCI_CONN_MOST * sizeof(struct p3_cci_conn), P3_PAGE);
+	const uint64_t region =
+		p3_round_up(conn_data + P3_CCI_CONN_MOST * CCI_CONN_REQ_LEN, P3_PAGE);
+	const uint64_t rx_slots = p3_round_up(
+		region + P3_CCI_REGIONS * sizeof(struct p3_cci_region), P3_PAGE);
 	const uint64_t tx_slots =
 		p3_round_up(rx_slots + (uint64_t)P3_CCI_RX_MOST * stride, P3_PAGE);
 	const uint64_t len = tx_slots + (uint64_t)CCI_TX_SLOTS * stride;
@@ -49,39 +53,26 @@ static struct p3_cci_endpoint *cci_endpoint_map(
 	ep->rx = (struct p3_cci_rx *)(at + rx);
 	ep->tx = (struct p3_cci_tx *)(at + tx);
 	ep->request = (struct p3_cci_request *)(at + request);
+	ep->conn = (struct p3_cci_conn *)(at + conn);
+	ep->conn_data = at + conn_data;
+	ep->region = (struct p3_cci_region *)(at + region);
 	ep->rx_slots = at + rx_slots;
 	ep->tx_slots = at + tx_slots;
 	ep->rx_count = P3_CCI_RX_USUAL;
 	p3_set(&ep->rx_left, ep->rx_count);
 	ep->tx_count = P3_CCI_TX_USUAL;
 	ep->slot_count = CCI_TX_SLOTS;
-	ep->chunks_most = CCI_CONN_MOST / P3_CCI_CHUNK;
 	ep->timeout_us = P3_CCI_TIMEOUT_US;
 	p3_cci_queue_init(&ep->queue, at + queue);
 	p3_list_init(&ep->conns);
 	p3_list_init(&ep->conns_free);
-	p3_list_init(&ep->rma_sent);
 	p3_list_init(&ep->starved);
 	return ep;
-}
-
-static void cci_blobs_free(struct p3_cci_blob *list)
-{
-	while (list) {
-		struct p3_cci_blob *next = list->next;
-		free(list);
-		list = next;
-	}
 }
 
 static void cci_endpoint_unmap(struct p3_cci_endpoint *ep)
 {
 	int saved = errno;
-	cci_blobs_free(ep->garbage);
-	for (uint32_t i = 0; i < ep->nchunks; i++)
-		free(ep->chunk[i]);
-	for (uint32_t i = 0; i < ep->nregions; i++)
-		free(ep->region[i]);
 	(void)munmap(ep, ep->len);
 	errno = saved;
 }
@@ -123,21 +114,40 @@ static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 
 /* ---- the end ---- */
 
-void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
+static void cci_conn_withdraw(struct p3_nic *n, struct p3_cci_conn *conn)
 {
-	struct p3_cci_endpoint *ep = arg;
+	p3_list_each(it, &conn->fifo)
+		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
+}
+
+struct cci_destruction {
+	struct p3_cci_endpoint *ep; /* NULL: any; out: NULL: there is none */
+	struct p3_evfd *evfd;       /* out: of its handle, or NULL */
+};
+
+/* End an endpoint: no connection of it takes messages any more.  It joins the list
+ * n->cci.destroyed. */
+static void cci_endpoint_end(struct p3_nic *n, void *arg)
+{
+	struct cci_destruction *d = arg;
+	struct p3_cci_endpoint *ep = NULL;
+	for (uint32_t i = 0; i < n->cci.ends && !ep; i++)
+		if (!d->ep || n->cci.ep[i] == d->ep)
+			ep = n->cci.ep[i];
+	d->ep = ep;
+	if (!ep)
+		return;
+	d->evfd = ep->handle.evfd;
 	p3_cci_desc_drain(n, ep);
 	n->cci.last = &n->cci.none;
 	n->cci.ep[ep->index] = NULL;
 	n->cci.nendpoints--;
 	p3_list_each(it, &ep->conns) {
 		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
-		p3_cci_rma_withdraw_all(n, conn);
+		cci_conn_withdraw(n, conn);
 		p3_cci_conn_detach(n, conn);
 		n->cci.nconns--;
 	}
-	for (uint32_t i = 0; i < ep->tx_fresh; i++)
-		p3_cci_rma_abandon(&ep->tx[i]);
 	p3_cci_region_end_all(n, ep);
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
 		if (ep->request[i].state == P3_CCI_REQ_COMING)
@@ -180,12 +190,6 @@ static void cci_endpoint_free_destroyed(struct p3_nic *n)
 		cci_endpoint_unmap_all(list);
 }
 
-static void cci_endpoint_close_handle(struct p3_cci_endpoint *ep)
-{
-	if (ep->handle.evfd)
-		p3_evfd_close(ep->nic, ep->handle.evfd);
-}
-
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
 	cci_endpoint_t **endpoint_out)
 {
@@ -203,7 +207,8 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	else
 		(void)p3_cci_call(nic, cci_endpoint_attach, &c);
 	if (c.rc != CCI_SUCCESS) {
-		cci_endpoint_close_handle(c.ep);
+		if (c.ep->handle.evfd)
+			p3_evfd_close(nic, c.ep->handle.evfd);
 		cci_endpoint_unmap(c.ep);
 		return c.rc;
 	}
@@ -213,16 +218,18 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	return CCI_SUCCESS;
 }
 
-void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
+bool p3_cci_endpoint_destroy(struct p3_nic *n, cci_endpoint_t *endpoint)
 {
-	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
-	struct p3_nic *n = ep->nic;
-	if (!p3_cci_call(n, p3_cci_endpoint_end, ep))
-		return; /* in a signal handler that has interrupted a call: it stays */
+	struct cci_destruction d = {.ep = p3_cci_endpoint_own(endpoint)};
+	if (!p3_cci_call(n, cci_endpoint_end, &d) || !d.ep)
+		return false;
 	p3_cci_wait_for_readers(n);
-	cci_endpoint_close_handle(ep);
+	/* Another thread may have freed the endpoint by now. */
+	if (d.evfd)
+		p3_evfd_close(n, d.evfd);
 	FAULT_POINT("cci.destroyed");
 	cci_endpoint_free_destroyed(n);
+	return true;
 }
 
 void p3_cci_free_all(struct p3_nic *n)
@@ -255,21 +262,11 @@ int p3_cci_handle_fd(cci_endpoint_t *endpoint)
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 {
 	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
-	struct p3_cci_dial d = {.ep = ep, .c = c};
+	struct p3_cci_dial d = {.ep = ep, .c = c, .rc = CCI_ENOBUFS};
 	if (c->node >= ep->nic->conf.nnodes)
 		return CCI_EADDRNOTAVAIL;
-	if (c->data_len) {
-		d.data = p3_cci_calloc(sizeof *d.data + c->data_len);
-		if (!d.data)
-			return CCI_ENOMEM;
-		d.data->len = c->data_len;
-		memcpy(d.data->data, c->data, c->data_len);
-	}
-	int rc = p3_cci_call_with_chunk(
-		ep->nic, p3_cci_setup_connect, &d, &d.chunk, P3_CCI_CONNS_LEN);
-	free(d.data);
-	cci_blobs_free(d.garbage);
-	return rc;
+	(void)p3_cci_call(ep->nic, p3_cci_setup_connect, &d);
+	return d.rc;
 }
 
 int p3_cci_decide(cci_event_t *event, void *context, bool accept)
@@ -277,11 +274,12 @@ int p3_cci_decide(cci_event_t *event, void *context, bool accept)
 	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
 	struct p3_cci_decision d = {.request = (struct p3_cci_request *)item,
 		.context = context,
-		.accept = accept};
+		.accept = accept,
+		.rc = CCI_ENOBUFS};
 	if (item->what != P3_CCI_REQUEST)
 		return CCI_EINVAL;
-	return p3_cci_call_with_chunk(
-		item->ep->nic, p3_cci_setup_decide, &d, &d.chunk, P3_CCI_CONNS_LEN);
+	(void)p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d);
+	return d.rc;
 }
 
 static void cci_conn_close_now(struct p3_nic *n, void *arg)
@@ -292,7 +290,6 @@ static void cci_conn_close_now(struct p3_nic *n, void *arg)
 	conn->refs++; /* keeps the connection until the end of this function */
 	p3_set(&conn->closed, 1);
 	p3_cci_msg_forget(conn);
-	p3_cci_rma_withdraw_all(n, conn);
 	p3_cci_conn_detach(n, conn);
 	p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	conn->state = P3_CCI_CLOSED;

@@ -11,6 +11,8 @@
 #include "nic/state.h"
 #include "shm/park.h"
 
+struct p3_incoming;
+
 /* ---- the NIC, peers, passes ---- */
 
 /* Reset the state for a new life of the NIC, and that of a peer. */
@@ -82,8 +84,8 @@ bool p3_cci_sendq_push(struct p3_nic *n, struct p3_peer *p);
  * A request never waits in its lane for a program: if there is no room, it is refused.
  */
 
-/* Take a request of one of CCI's kinds, whose header is c with word 0 w0.  Return false
- * if it must wait, or if the peer wrote nonsense. */
+/* Take a request of one of CCI's kinds but WRITE and READ, whose header is c with word 0
+ * w0.  Return false if the peer wrote nonsense. */
 bool p3_cci_req_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
 
@@ -96,6 +98,25 @@ bool p3_cci_req_take(
  */
 bool p3_cci_msg_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c,
 	uint64_t w1, uint32_t k);
+
+/*
+ * ---- RMA ----
+ *
+ * A WRITE moves its data as a put does, a READ as a get: the same request, with the tag
+ * of the connection in the place of the header data and the name of the region in that of
+ * the match bits, the same pending, transfer and answers.  Here is what differs.
+ */
+
+/* Deliver a WRITE or a READ, whose header is valid.  Return false if it must wait. */
+bool p3_cci_rma_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r);
+/* Take the answer to a pending of RMA, other than REPLY_LONG, and free the pending.
+ * Return false if the peer wrote nonsense. */
+bool p3_cci_rma_answered(struct p3_nic *n, struct p3_pending *t, const struct p3_cell *c,
+	const struct p3_answer *a);
+/* Prepare the pull of a READ. */
+void p3_cci_rma_expect(const struct p3_pending *t, struct p3_pull *pull);
+/* The pull of a READ has ended. */
+void p3_cci_rma_pulled(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 
 /* Take an answer, whose header is c.  Return the cells that its request had reserved, or
  * 0 if the peer wrote nonsense. */

@@ -5,9 +5,7 @@
 #include "nic/run/evfd.h"
 #include "nic/run/lease.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
 
 int p3_cci_command(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -22,28 +20,6 @@ bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), voi
 	c.cci.run = run;
 	c.cci.arg = arg;
 	return p3_nic_do(n, &c) == PTL_OK;
-}
-
-void *p3_cci_calloc(size_t len)
-{
-	int saved = errno;
-	void *at = calloc(1, len);
-	errno = saved;
-	return at;
-}
-
-int p3_cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
-	void *arg, struct p3_cci_chunk *c, size_t len)
-{
-	bool done = p3_cci_call(n, run, arg);
-	while (done && c->rc == CCI_EAGAIN) {
-		c->at = p3_cci_calloc(len);
-		if (!c->at)
-			return CCI_ENOMEM;
-		done = p3_cci_call(n, run, arg);
-	}
-	free(c->at);
-	return done ? c->rc : CCI_ENOBUFS;
 }
 
 /* ---- waits ---- */

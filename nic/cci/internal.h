@@ -186,9 +186,8 @@ void p3_cci_timer_stop(struct p3_nic *n, struct p3_cci_timer *t);
 
 /* ---- connections ----
  *
- * A connection's memory is its endpoint's, in chunks that calls of the host bring.  Its
- * tag names it at its peer; it ends when the program closes the connection.  The memory
- * stays as long as an event or an operation names it.
+ * A tag names a connection at its peer; it ends when the program closes the connection.
+ * The memory stays as long as an event or an operation names it.
  */
 
 /* The words of tags and tokens. */
@@ -197,7 +196,7 @@ void p3_cci_timer_stop(struct p3_nic *n, struct p3_cci_timer *t);
 #define P3_CCI_GEN_SHIFT  (P3_CCI_INDEX_BITS + P3_CCI_CONN_BITS)
 
 _Static_assert(P3_CCI_ENDPOINTS == 1u << P3_CCI_INDEX_BITS &&
-		       P3_CCI_CHUNK * P3_CCI_CHUNKS == 1u << P3_CCI_CONN_BITS,
+		       P3_CCI_CONN_MOST <= 1u << P3_CCI_CONN_BITS,
 	"a tag names each");
 
 /* Return the endpoint whose index a tag or a token has, or NULL. */
@@ -237,10 +236,9 @@ static P3_HOT struct p3_cci_conn *p3_cci_conn_named(const struct p3_nic *n, uint
 {
 	struct p3_cci_endpoint *ep = p3_cci_conn_endpoint(n, tag);
 	uint32_t number = p3_cci_conn_number(tag);
-	if (p3_unlikely(!ep || number / P3_CCI_CHUNK >= ep->nchunks))
+	if (p3_unlikely(!ep || number >= ep->conn_fresh))
 		return NULL;
-	struct p3_cci_conn *conn =
-		&ep->chunk[number / P3_CCI_CHUNK][number % P3_CCI_CHUNK];
+	struct p3_cci_conn *conn = &ep->conn[number];
 	return p3_likely(conn->tag == tag && tag) ? conn : NULL;
 }
 
@@ -252,9 +250,13 @@ static P3_HOT struct p3_cci_conn *p3_cci_conn_of_peer(
 	return conn && conn->peer == p ? conn : NULL;
 }
 
-/* Add the memory of a chunk, zeroed.  Return false if the endpoint has the most. */
-bool p3_cci_conn_add(struct p3_cci_endpoint *ep, struct p3_cci_conn *chunk);
-/* Return a connection to the peer from conns_free, which is not empty.  The caller sets
+/* Return the payload of a connection's connect request. */
+static inline char *p3_cci_conn_data(const struct p3_cci_conn *conn)
+{
+	return conn->ep->conn_data + (uint64_t)conn->number * CCI_CONN_REQ_LEN;
+}
+
+/* Return a connection to the peer, or NULL if the endpoint has the most.  The caller sets
  * its timers up. */
 struct p3_cci_conn *p3_cci_conn_new(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_peer *p);
@@ -271,8 +273,6 @@ static inline void p3_cci_conn_unref(struct p3_nic *n, struct p3_cci_conn *conn)
 	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
 		p3_cci_conn_settle(n, conn);
 }
-/* Give the payload of a connect request to the next caller to free. */
-void p3_cci_conn_drop_data(struct p3_cci_conn *conn);
 /* Take the connection from all lists but that of its endpoint: no message of it is sent
  * or taken any more. */
 void p3_cci_conn_detach(struct p3_nic *n, struct p3_cci_conn *conn);
@@ -391,7 +391,12 @@ static P3_HOT void p3_cci_tx_post(
 	p3_cci_event_post(n, &tx->item);
 }
 
-/* End an operation that is in its connection's FIFO. */
+/* Withdraw the data of an RMA operation from the transfer: the memory that the peer may
+ * read, or that this node's read writes.  No slice begins afterwards; before the program
+ * gets its memory back, a host thread calls p3_cci_wait_for_readers().  The pending waits
+ * for its answer alone. */
+P3_RARE void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx);
+/* End an operation that is in its connection's FIFO, with its data. */
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End an operation that is in no list. */
 void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
@@ -403,15 +408,29 @@ void p3_cci_conn_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t
 
 /* ---- messages into a lane, and answers ---- */
 
-/* Return true if there is room for a request of this number of cells, whose answer needs
- * rsp cells.  Give the pair its full lane if that is what the request needs. */
-static inline bool p3_cci_req_has_room(
-	struct p3_nic *n, struct p3_peer *p, uint32_t cells, uint32_t rsp)
+/* A request, or a part of it, as copied from its header. */
+struct p3_cci_part {
+	const char *bytes;
+	uint64_t word1, token, tag;
+	uint32_t len;
+	bool later, last; /* parts came before; no part follows */
+};
+
+/* Copy the header c, with word 0 w0.  Return false if the peer wrote nonsense. */
+static inline bool p3_cci_part_load(
+	const struct p3_cell *c, uint64_t w0, struct p3_cci_part *m)
 {
-	if (p3_unlikely(rsp + p->rsp_used > p->rsp_cap))
-		return false;
-	return p3_peer_has_room(p, &p->req_out, cells) ||
-	       (p3_peer_grow_requests(n, p) && p3_peer_has_room(p, &p->req_out, cells));
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
+	uint32_t flags = p3_word0_flags(w0);
+	*m = (struct p3_cci_part){.bytes = p3_format_bytes(c, P3_CCI_DATA),
+		.word1 = w1,
+		.token = p3_format_get(c, P3_CCI_TOKEN),
+		.tag = p3_format_get(c, P3_CCI_TAG),
+		.len = (uint32_t)p3_field_of(P3_CCI_LENGTH, w1),
+		.later = flags & P3_F_CCI_LATER,
+		.last = !(flags & P3_F_CCI_MORE)};
+	return p3_word0_ncells(w0) == p3_cci_cells(m->len) &&
+	       p3_field_of(P3_CCI_ROOM, w1) == (m->token && m->last);
 }
 
 /* Return the most cells of one message to the peer. */
@@ -429,36 +448,9 @@ static P3_HOT void p3_cci_req_fill(
 	p3_format_set(c, P3_CCI_TAG, tag);
 }
 
-/* Switch to the full ring when it is time, and return the place of a request, for which
- * there is room. */
-static inline struct p3_cell *p3_cci_req_begin(
-	struct p3_nic *n, struct p3_peer *p, uint32_t cells)
-{
-	if (p3_unlikely(!p->req_full) && !n->sparing && ++p->nsent >= 8)
-		(void)p3_peer_grow_requests(n, p);
-	return p3_ring_begin(&p->req_out, cells);
-}
-
-/* Publish the request that was filled. */
-static inline void p3_cci_req_publish(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
-	uint32_t flags, uint32_t cells, uint32_t rsp)
-{
-	FAULT_POINT("cci.request_filled");
-	p3_ring_publish(&p->req_out, p3_word0(kind, flags, cells), cells);
-	FAULT_POINT("cci.request_published");
-	p->rsp_used += rsp;
-	p->cci.asked += rsp;
-	if (p3_unlikely(!p->hot))
-		p3_peer_heat(n, p);
-	p3_looks_add(n, p);
-	if (p3_likely(p->req_full || n->sparing))
-		p3_ring_open(&p->req_out);
-	n->worked = true;
-}
-
-/* Answer with a status alone; xfer: the slot that is over, or 0. */
+/* Answer. */
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
-	enum p3_cci_status status, uint64_t xfer);
+	enum p3_cci_status status);
 
 /* Count a message whose last part was published.  tx is its operation if it is answered,
  * or NULL. */
@@ -558,21 +550,10 @@ void p3_cci_expire_silence(struct p3_nic *n, struct p3_cci_conn *conn);
  * server has the request.
  */
 
-/* Zeroed memory for connections or regions, between a call, which allocates it, and the
- * firmware, which says when it needs some. */
-struct p3_cci_chunk {
-	void *at; /* NULL: there is none, or the firmware has taken it */
-	int rc;   /* out; CCI_EAGAIN: it is needed */
-};
-
-#define P3_CCI_CONNS_LEN (P3_CCI_CHUNK * sizeof(struct p3_cci_conn))
-
 struct p3_cci_dial {
 	struct p3_cci_endpoint *ep;
 	const struct p3_cci_connect *c;
-	struct p3_cci_blob *data; /* NULL, or the payload: the firmware's after success */
-	struct p3_cci_chunk chunk;
-	struct p3_cci_blob *garbage; /* out: for the caller to free */
+	int rc; /* out */
 };
 
 void p3_cci_setup_connect(struct p3_nic *n, void *dial);
@@ -580,11 +561,11 @@ void p3_cci_setup_connect(struct p3_nic *n, void *dial);
 void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status);
 /* Take the server's decision: return false if the peer wrote nonsense. */
 bool p3_cci_setup_take_decision(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m, bool accept);
 
 /* Take a connect request, or a part of it.  Return false if the peer wrote nonsense. */
 bool p3_cci_setup_take_request(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m);
 
 /* Forget the request of the peer of which parts are to come, if there is one: a peer
  * sends the parts of a request one behind the other. */
@@ -594,7 +575,7 @@ struct p3_cci_decision {
 	struct p3_cci_request *request;
 	void *context;
 	bool accept;
-	struct p3_cci_chunk chunk;
+	int rc; /* out */
 };
 
 void p3_cci_setup_decide(struct p3_nic *n, void *decision);
@@ -639,35 +620,6 @@ int p3_cci_msg_new(struct p3_nic *n, const struct p3_cci_msg *m, int flags,
 /* Free the descriptor of a message whose other parts will not come. */
 void p3_cci_msg_forget(struct p3_cci_conn *conn);
 
-/* ---- RMA operations ---- */
-
-/* Take the answer to a WRITE or a READ.  Return false if the peer wrote nonsense. */
-bool p3_cci_rma_rsp_take(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
-	const struct p3_cell *c);
-/* Note that the endpoint of an operation ends before the answer came: only the answer to
- * such an operation frees a slot by its number. */
-void p3_cci_rma_abandon(struct p3_cci_tx *tx);
-/* Take the answer to an operation whose endpoint is gone. */
-void p3_cci_rma_rsp_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
-/* Free the slots of transfers with a lost peer, for which no answer will come. */
-void p3_cci_rma_peer_down(struct p3_nic *n, const struct p3_peer *p);
-/* Withdraw the memory that peers may read, and stop this node's reads, for an operation,
- * or for all of a connection.  No slice begins afterwards; before the program gets its
- * memory back, a host thread calls p3_cci_wait_for_readers(). */
-void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx);
-void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn);
-static inline void p3_cci_rma_free_slot(struct p3_nic *n, struct p3_cci_tx *tx)
-{
-	if (tx->xfer)
-		p3_xfer_free(n, tx->xfer);
-	tx->xfer = NULL;
-}
-
-/* Take a WRITE or a READ.  Return false if the peer wrote nonsense.  *waits_out is
- * true if the request stays in its lane until a transfer has ended. */
-bool p3_cci_rma_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c,
-	uint64_t w0, bool *waits_out);
-
 /* ---- registered memory ----
  *
  * A region is named by its index and 47 random bits, so a peer cannot guess the name of a
@@ -678,7 +630,7 @@ bool p3_cci_rma_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *
 
 #define P3_CCI_REGION_BITS 16u
 
-_Static_assert(P3_CCI_REGIONS_EACH *P3_CCI_REGIONS == 1u << P3_CCI_REGION_BITS,
+_Static_assert(P3_CCI_REGIONS == 1u << P3_CCI_REGION_BITS,
 	"a name has the place of each region");
 
 /* Return the region of the endpoint that has this name, or NULL. */
@@ -686,10 +638,9 @@ static inline struct p3_cci_region *p3_cci_region_named(
 	const struct p3_cci_endpoint *ep, uint64_t name)
 {
 	uint32_t i = (uint32_t)name & ((1u << P3_CCI_REGION_BITS) - 1);
-	if (p3_unlikely(!name || i / P3_CCI_REGIONS_EACH >= ep->nregions))
+	if (p3_unlikely(!name || i >= ep->region_fresh))
 		return NULL;
-	struct p3_cci_region *r =
-		&ep->region[i / P3_CCI_REGIONS_EACH][i % P3_CCI_REGIONS_EACH];
+	struct p3_cci_region *r = &ep->region[i];
 	return p3_likely(r->name == name) ? r : NULL;
 }
 
@@ -702,12 +653,6 @@ static inline bool p3_cci_region_holds(
 /* End all regions of an endpoint: no byte of them is read or written any more. */
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep);
 
-/* ---- endpoints ---- */
-
-/* End an endpoint, arg: no connection of it takes messages any more.  It joins the list
- * n->cci.destroyed; its memory may be freed when none of its rejections waits. */
-void p3_cci_endpoint_end(struct p3_nic *n, void *arg);
-
 /* ---- calls of host threads, without the lease ---- */
 
 /*
@@ -716,13 +661,6 @@ void p3_cci_endpoint_end(struct p3_nic *n, void *arg);
  * interrupted a call of the library, or while the NIC closes.
  */
 bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg);
-
-/* Run a call, and bring it memory of this length when it says CCI_EAGAIN.  Return its
- * status. */
-int p3_cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
-	void *arg, struct p3_cci_chunk *c, size_t len);
-/* Return zeroed memory, or NULL.  The caller's errno does not change. */
-void *p3_cci_calloc(size_t len);
 
 /*
  * Wait, without the lease, until no peer of this host reads a slice of memory that was

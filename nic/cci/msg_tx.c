@@ -139,8 +139,8 @@ static P3_HOT void cci_msg_publish(const struct cci_send *s, const struct p3_cci
 	uint64_t word1 =
 		tx ? p3_field_in(P3_CCI_MSG_SEQ, tx->seq) | p3_field_in(P3_CCI_ROOM, 1)
 		   : 0;
-	cci_msg_gather(p3_format_bytes(c, P3_CCI_MSG_DATA), &s->m);
-	p3_cci_req_fill(c, word1 | p3_field_in(P3_CCI_MSG_LENGTH, s->m.len),
+	cci_msg_gather(p3_format_bytes(c, P3_CCI_DATA), &s->m);
+	p3_cci_req_fill(c, word1 | p3_field_in(P3_CCI_LENGTH, s->m.len),
 		tx ? tx->token : 0, s->m.conn->peer_tag);
 	FAULT_POINT("cci.request_filled");
 	p3_ring_run(&p->req_out, p3_word0(P3_REQ_CCI_MSG, 0, s->cells), s->cells);
@@ -154,7 +154,7 @@ static P3_HOT void cci_msg_publish(const struct cci_send *s, const struct p3_cci
 /*
  * Send the message from the program's memory.  Return false, with nothing done, if it
  * must wait, or if a descriptor or a slot is missing, or if this thread is to wait for
- * the answer.  In an open ring p3_looks_add() and the rest of p3_cci_req_publish() are
+ * the answer.  In an open ring p3_looks_add() and the rest of p3_req_publish() are
  * not needed, and nothing is traced.
  */
 static P3_HOT bool cci_msg_send_now(struct p3_nic *n, const struct cci_send *s)
@@ -217,21 +217,6 @@ static void cci_msg_send(struct p3_nic *n, void *arg)
 		(void)p3_pass_run(n);
 }
 
-/* End a hold that has written to this peer, and most likely to no other one. */
-static P3_HOT void cci_msg_leave_to(struct p3_nic *n, struct p3_peer *p)
-{
-	p3_count(&n->count[P3_C_LEASE_HOST], 1);
-	if (p3_unlikely(n->ntouched)) {
-		p3_looks_add(n, p);
-		p3_lease_leave(n);
-	} else {
-		uint32_t posted = n->posted;
-		n->posted = 0;
-		p3_lease_leave_to(n, p, posted);
-	}
-	p3_call_end(n);
-}
-
 /* Finish p3_cci_send() if the message could not leave at once.  held: this thread has the
  * lease of this NIC; NULL: it has not. */
 static __attribute__((noinline)) int cci_msg_send_slowly(struct p3_nic *held,
@@ -240,7 +225,7 @@ static __attribute__((noinline)) int cci_msg_send_slowly(struct p3_nic *held,
 {
 	struct p3_nic *n = conn->ep->nic;
 	struct cci_send s = {.m = {conn, data, pieces, len, context},
-		.cells = p3_cci_cells(P3_CCI_MSG_HEAD, len),
+		.cells = p3_cci_cells(len),
 		.flags = flags,
 		.rc = CCI_ENOBUFS};
 	if (held) {
@@ -260,12 +245,14 @@ int p3_cci_send(cci_connection_t *connection, const void *data, uint32_t pieces,
 	struct p3_cci_conn *conn = p3_cci_conn_own(connection);
 	struct p3_nic *n = conn->ep->nic;
 	struct cci_send s = {.m = {conn, data, pieces, len, context},
-		.cells = p3_cci_cells(P3_CCI_MSG_HEAD, len),
+		.cells = p3_cci_cells(len),
 		.flags = flags};
 	if (p3_unlikely(!p3_trylease_enter(n)))
 		return cci_msg_send_slowly(NULL, conn, data, pieces, len, context, flags);
 	if (p3_unlikely(!cci_msg_send_now(n, &s)))
 		return cci_msg_send_slowly(n, conn, data, pieces, len, context, flags);
-	cci_msg_leave_to(n, conn->peer);
+	uint32_t posted = n->posted;
+	n->posted = 0;
+	(void)p3_trylease_leave_to(n, conn->peer, posted);
 	return CCI_SUCCESS;
 }

@@ -40,7 +40,6 @@ static void cci_tx_lose(
 			tx->item.conn->peer != p)
 			continue;
 		tx->is.in_flight = false;
-		tx->xfer = NULL; /* p3_cci_rma_peer_down() frees it */
 		p3_cci_tx_settle(n, tx);
 	}
 }
@@ -70,7 +69,6 @@ void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p)
 		switch (conn->state) {
 		case P3_CCI_READY:
 			p3_cci_msg_forget(conn);
-			p3_cci_rma_withdraw_all(n, conn);
 			p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 			p3_cci_expire_silence(n, conn);
 			break;
@@ -92,6 +90,5 @@ void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p)
 	}
 	for (struct p3_cci_endpoint *ep = n->cci.destroyed; ep; ep = ep->next)
 		cci_request_lose(ep, p);
-	p3_cci_rma_peer_down(n, p);
 	p->cci.asked = 0;
 }

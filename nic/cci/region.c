@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Registered memory, and the RMA calls of the program. */
 #include "nic/cci/internal.h"
+#include "nic/host/call.h"
 #include "nic/run/lease.h"
 #include "nic/wire/wire.h"
 
@@ -26,34 +27,27 @@ static void cci_region_end_transfers(struct p3_nic *n, uint64_t name)
 	}
 }
 
-/* End the operations in a list, of all or of one connection, that use the region. */
-static bool cci_region_end_listed(struct p3_nic *n, struct p3_link *list, uint64_t name)
+/* Return an operation of the connection whose data lie in the region, or NULL. */
+static struct p3_cci_tx *cci_region_user(const struct p3_cci_conn *conn, uint64_t name)
 {
-	bool any = false;
-	p3_list_each(it, list) {
-		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, rma);
-		if (tx->local_name != name)
-			continue;
-		any = true;
-		p3_cci_rma_withdraw(n, tx);
-		p3_cci_tx_end(n, tx, CCI_ERR_RMA_HANDLE);
+	p3_list_each(it, &conn->fifo) {
+		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
+		if (tx->rma && tx->local_name == name)
+			return tx;
 	}
-	return any;
+	return NULL;
 }
 
-/* End this node's operations that use the region.  Kick the connections afterwards, since
- * that sends operations that wait. */
+/* End this node's operations that use the region, and then send those that have waited
+ * for them. */
 static void cci_region_end_operations(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, uint64_t name)
 {
-	bool any = cci_region_end_listed(n, &ep->rma_sent, name);
-	p3_list_each(it, &ep->conns)
-		any |= cci_region_end_listed(
-			n, &p3_item(it, struct p3_cci_conn, of_ep)->rma, name);
-	if (!any)
-		return;
-	p3_list_each(again, &ep->conns) {
-		struct p3_cci_conn *conn = p3_item(again, struct p3_cci_conn, of_ep);
+	struct p3_cci_tx *tx;
+	p3_list_each(it, &ep->conns) {
+		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
+		while ((tx = cci_region_user(conn, name)) != NULL)
+			p3_cci_tx_end(n, tx, CCI_ERR_RMA_HANDLE);
 		if (conn->state == P3_CCI_READY)
 			p3_cci_conn_kick(n, conn);
 	}
@@ -61,13 +55,12 @@ static void cci_region_end_operations(
 
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
-	for (uint32_t i = 0; i < ep->nregions; i++)
-		for (uint32_t k = 0; k < P3_CCI_REGIONS_EACH; k++) {
-			uint64_t name = ep->region[i][k].name;
-			ep->region[i][k].name = 0;
-			if (name)
-				cci_region_end_transfers(n, name);
-		}
+	for (uint32_t i = 0; i < ep->region_fresh; i++) {
+		uint64_t name = ep->region[i].name;
+		ep->region[i].name = 0;
+		if (name)
+			cci_region_end_transfers(n, name);
+	}
 }
 
 /* ---- registration ---- */
@@ -77,31 +70,26 @@ struct cci_registration {
 	char *start;
 	uint64_t length;
 	int flags;
-	uint64_t secret; /* random bits for the name, which is never 0 */
-	struct p3_cci_chunk chunk;
+	uint64_t secret;              /* random bits for the name, which is never 0 */
 	struct p3_cci_region *region; /* out */
+	int rc;                       /* out */
 };
 
 static void cci_region_register_now(struct p3_nic *n, void *arg)
 {
 	struct cci_registration *r = arg;
 	struct p3_cci_endpoint *ep = r->ep;
-	struct p3_cci_region *chunk = r->chunk.at;
-	if (!ep->region_free && chunk && ep->nregions < P3_CCI_REGIONS) {
-		for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
-			chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
-			chunk[i].next = ep->region_free;
-			ep->region_free = &chunk[i];
-		}
-		ep->region[ep->nregions++] = chunk;
-		r->chunk.at = NULL;
-	}
-	r->region = ep->region_free;
-	r->chunk.rc = r->region ? CCI_SUCCESS : r->chunk.at ? CCI_ENOMEM : CCI_EAGAIN;
-	if (!r->region)
+	r->rc = CCI_ENOMEM;
+	if (!ep->region_free && ep->region_fresh == P3_CCI_REGIONS)
 		return;
-	ep->region_free = r->region->next;
-	r->region->name = (r->secret | 1) << P3_CCI_REGION_BITS | r->region->number;
+	r->rc = CCI_SUCCESS;
+	r->region = ep->region_free;
+	if (r->region)
+		ep->region_free = r->region->next;
+	else
+		r->region = &ep->region[ep->region_fresh++];
+	r->region->name = (r->secret | 1) << P3_CCI_REGION_BITS |
+			  (uint64_t)(r->region - ep->region);
 	r->region->start = r->start;
 	r->region->length = r->length;
 	r->region->flags = r->flags;
@@ -115,17 +103,19 @@ int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, 
 	cci_rma_handle_t **handle_out)
 {
 	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
-	struct cci_registration r = {
-		.ep = ep, .start = start, .length = length, .flags = flags};
+	struct cci_registration r = {.ep = ep,
+		.start = start,
+		.length = length,
+		.flags = flags,
+		.rc = CCI_ENOBUFS};
 	int saved = errno;
 	if (getentropy(&r.secret, sizeof r.secret) != 0) /* the clock has to do */
 		r.secret = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
 	errno = saved;
-	int rc = p3_cci_call_with_chunk(ep->nic, cci_region_register_now, &r, &r.chunk,
-		P3_CCI_REGIONS_EACH * sizeof *r.region);
-	if (rc == CCI_SUCCESS)
+	(void)p3_cci_call(ep->nic, cci_region_register_now, &r);
+	if (r.rc == CCI_SUCCESS)
 		*handle_out = &r.region->handle;
-	return rc;
+	return r.rc;
 }
 
 struct cci_deregistration {
@@ -179,6 +169,26 @@ struct cci_rma_call {
 	int rc;
 };
 
+/* Return a pending that waits for its turn at the connection, for bytes that are here. */
+static struct p3_pending *cci_rma_pending(struct p3_nic *n, struct p3_cci_conn *conn,
+	const struct p3_cci_rma *r, char *here)
+{
+	const struct p3_move m = {.ack = r->flags & CCI_FLAG_WRITE,
+		.bits = r->remote.stuff[0],
+		.hdr = conn->peer_tag,
+		.remote_offset = r->remote_offset,
+		.length = r->data_len};
+	struct p3_pending *t = p3_pending_alloc(
+		n, conn->peer, m.ack ? P3_REQ_PUT : P3_REQ_GET, &m, NULL);
+	t->ni = P3_JOB_NIS;
+	t->send.region = (struct p3_region){.start = here, .size = r->data_len};
+	t->send.offset = 0;
+	t->command = n->trace.command;
+	p3_list_add(&conn->rma, &t->link);
+	conn->peer->nqueued++;
+	return t;
+}
+
 static int cci_rma_try_to_start(struct p3_nic *n, struct cci_rma_call *o)
 {
 	const struct p3_cci_rma *r = o->r;
@@ -189,21 +199,19 @@ static int cci_rma_try_to_start(struct p3_nic *n, struct cci_rma_call *o)
 		return CCI_EINVAL;
 	if (conn->state != P3_CCI_READY && conn->fate == CCI_ERR_DISCONNECTED)
 		return CCI_ERR_DISCONNECTED;
+	if (!p3_table_has_room(&n->table[P3_T_PENDING]))
+		return CCI_EAGAIN;
 	struct p3_cci_tx *tx;
 	int rc = p3_cci_msg_new(n, &m, r->flags & ~CCI_FLAG_NO_COPY, &tx);
 	if (!tx)
 		return rc;
-	tx->op = r->flags & CCI_FLAG_WRITE ? P3_CCI_OP_WRITE : P3_CCI_OP_READ;
 	tx->is.fence = r->flags & CCI_FLAG_FENCE;
 	tx->is.with_msg = r->msg_len != 0;
-	tx->local = local->start + r->local_offset;
 	tx->local_name = local->name;
-	tx->region = r->remote.stuff[0];
-	tx->offset = r->remote_offset;
-	tx->length = r->data_len;
+	tx->rma = cci_rma_pending(n, conn, r, local->start + r->local_offset);
+	tx->rma->rma = tx;
 	o->tx = tx->is.awaited ? tx : NULL;
 	p3_list_add(&conn->fifo, &tx->fifo);
-	p3_list_add(&conn->rma, &tx->rma);
 	if (tx->is.with_msg && conn->pub.attribute == CCI_CONN_ATTR_RO)
 		p3_list_add(&conn->wait, &tx->wait); /* its place among the messages */
 	p3_cci_expire_watch(n, conn);
@@ -224,6 +232,10 @@ int p3_cci_rma(cci_connection_t *connection, const struct p3_cci_rma *rma)
 	struct p3_cci_conn *conn = p3_cci_conn_own(connection);
 	struct cci_rma_call o = {.conn = conn, .r = rma, .rc = CCI_ENOBUFS};
 	struct p3_nic *n = conn->ep->nic;
-	(void)p3_cci_call(n, cci_rma_now, &o);
+	while (p3_cci_call(n, cci_rma_now, &o) && o.rc == CCI_EAGAIN) {
+		o.rc = CCI_ENOBUFS;
+		if (!p3_call_grow(n, P3_T_PENDING))
+			break;
+	}
 	return o.tx ? p3_cci_wait_for(n, o.tx) : o.rc;
 }

@@ -8,11 +8,6 @@ void p3_cci_sendq_kick(struct p3_nic *n, struct p3_peer *p)
 	struct p3_link *marker = &p->cci_marker.link;
 	if ((p->state != P3_LIVE && p->state != P3_EXPECTED) || !p3_list_empty(marker))
 		return;
-	if (p->state == P3_LIVE && p3_list_empty(&p->queue))
-		while (p3_cci_sendq_waits(p) && p3_cci_sendq_push(n, p))
-			;
-	if (!p3_cci_sendq_waits(p))
-		return;
 	p3_list_add(&p->queue, marker);
 	p3_tx_push(n, p);
 }
@@ -142,8 +137,8 @@ static bool cci_conn_rma_moves(struct p3_cci_conn *conn)
 		return false;
 	p3_list_each(it, &conn->fifo) {
 		const struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
-		if (tx->op == P3_CCI_OP_READ && tx->xfer)
-			moved += tx->xfer->pull.done - tx->xfer->pull.end;
+		if (tx->rma && tx->rma->state == P3_PEND_PULLING)
+			moved += tx->rma->xfer->pull.done - tx->rma->xfer->pull.end;
 	}
 	bool moves = moved != conn->moved;
 	conn->moved = moved;
@@ -158,8 +153,7 @@ static bool cci_conn_end_late(struct p3_nic *n, struct p3_cci_conn *conn)
 	bool ordered = conn->pub.attribute == CCI_CONN_ATTR_RO;
 	p3_list_each(it, &conn->fifo) {
 		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
-		bool is_rma = tx->op != P3_CCI_OP_MSG && !tx->is.data_done;
-		if (moves && is_rma)
+		if (moves && tx->rma)
 			p3_cci_tx_renew(conn, tx);
 		/* The operation has had its time, which may not have begun. */
 		bool late = (int32_t)(conn->tick - tx->tick) > (int32_t)P3_CCI_TICKS;
@@ -167,11 +161,9 @@ static bool cci_conn_end_late(struct p3_nic *n, struct p3_cci_conn *conn)
 			cci_status_t status = conn->rnr ? CCI_ERR_RNR : CCI_ETIMEDOUT;
 			ended = true;
 			if (ordered) {
-				p3_cci_rma_withdraw_all(n, conn);
 				p3_cci_conn_break(n, conn, status);
 				break;
 			}
-			p3_cci_rma_withdraw(n, tx);
 			p3_cci_tx_end(n, tx, status);
 		}
 		if (ordered && !moves)

@@ -8,15 +8,6 @@
 
 /* ---- messages ---- */
 
-/* A message, or a part of it, as copied from its header. */
-struct cci_msg_part {
-	const char *bytes;
-	uint64_t token; /* 0: no answer is wanted */
-	uint32_t len;
-	uint32_t seq;
-	bool later, last;
-};
-
 /* Return a free receive descriptor, or NULL.  One that the program has just returned is
  * in the nearest cache. */
 static P3_HOT struct p3_cci_rx *cci_rx_new(struct p3_nic *n, struct p3_cci_endpoint *ep)
@@ -66,21 +57,22 @@ static P3_HOT void cci_rx_post(
 	p3_count(&n->count[P3_C_CCI_RECEIVED], 1);
 }
 
-static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
-	const struct cci_msg_part *m, uint32_t status)
+static void cci_rx_answer(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m, uint32_t status)
 {
 	if (m->token)
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, m->token, status, 0);
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, m->token, status);
 }
 
 /* Take a message to a living connection.  Return false if the peer wrote nonsense. */
 static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
-	const struct cci_msg_part *m)
+	const struct p3_cci_part *m)
 {
 	struct p3_cci_rx *rx = conn->coming;
 	if (p3_likely(!m->later)) {
+		uint32_t seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, m->word1);
 		bool turn =
-			conn->pub.attribute != CCI_CONN_ATTR_RO || m->seq == conn->seq_in;
+			conn->pub.attribute != CCI_CONN_ATTR_RO || seq == conn->seq_in;
 		if (p3_unlikely(!turn && !conn->refusing))
 			return false;
 		p3_cci_msg_forget(conn);
@@ -121,29 +113,15 @@ static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 }
 
 /* Take a message, or a part of it.  Return false if the peer wrote nonsense. */
-static bool cci_rx_take(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+static bool cci_rx_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m)
 {
-	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
-	uint32_t flags = p3_word0_flags(w0);
-	const struct cci_msg_part m = {.bytes = p3_format_bytes(c, P3_CCI_MSG_DATA),
-		.token = p3_format_get(c, P3_CCI_TOKEN),
-		.len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1),
-		.seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, w1),
-		.later = flags & P3_F_CCI_LATER,
-		.last = !(flags & P3_F_CCI_MORE)};
-	bool answered = p3_field_of(P3_CCI_ROOM, w1) != 0;
-	if (p3_word0_ncells(w0) != p3_cci_cells(P3_CCI_MSG_HEAD, m.len) ||
-		answered != (m.token && m.last))
-		return false;
-	P3_TRACE(take, n, p, P3_REQ_CCI_MSG, m.len);
-	n->bytes += m.len;
-	struct p3_cci_conn *conn = p3_cci_setup_used(n, p, p3_format_get(c, P3_CCI_TAG));
+	n->bytes += m->len;
+	struct p3_cci_conn *conn = p3_cci_setup_used(n, p, m->tag);
 	if (p3_likely(conn != NULL))
-		return cci_rx_deliver(n, p, conn, &m);
+		return cci_rx_deliver(n, p, conn, m);
 	p3_count(&n->count[P3_C_CCI_REFUSED], 1);
-	if (m.last)
-		cci_rx_answer(n, p, &m, P3_CCI_REFUSED);
+	if (m->last)
+		cci_rx_answer(n, p, m, P3_CCI_REFUSED);
 	return true;
 }
 
@@ -184,7 +162,7 @@ static P3_HOT struct p3_cci_conn *cci_rx_expecting(struct p3_nic *n,
 static P3_HOT void cci_rx_accept(struct p3_nic *n, struct p3_peer *p, uint64_t token)
 {
 	if (p3_unlikely(!p3_rsp_may_run(p))) {
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, token, P3_CCI_OK, 0);
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, token, P3_CCI_OK);
 		return;
 	}
 	struct p3_cell *c = p->rsp_out.next;
@@ -201,19 +179,17 @@ static P3_HOT bool cci_rx_take_whole(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_cell *c, uint64_t w1, uint32_t k)
 {
 	uint64_t token = p3_format_get(c, P3_CCI_TOKEN);
-	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
+	uint32_t len = (uint32_t)p3_field_of(P3_CCI_LENGTH, w1);
 	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1, token);
-	if (p3_unlikely(!conn) ||
-		p3_unlikely(k == 1 ? len > P3_CCI_MSG_HEAD
-				   : len > conn->pub.max_send_size ||
-					     k != p3_cci_cells(P3_CCI_MSG_HEAD, len)))
+	if (p3_unlikely(!conn) || p3_unlikely(k == 1 ? len > P3_CCI_HEAD
+						     : len > conn->pub.max_send_size ||
+							       k != p3_cci_cells(len)))
 		return false;
 	struct p3_cci_rx *rx = cci_rx_new(n, conn->ep);
 	if (p3_unlikely(!rx))
 		return false;
 	/* A slot has room for all bytes of a cell. */
-	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA),
-		k == 1 ? P3_CCI_MSG_HEAD : len);
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_DATA), k == 1 ? P3_CCI_HEAD : len);
 	cci_rx_post(n, conn, rx, len);
 	n->bytes += len;
 	n->msgs++;
@@ -234,60 +210,45 @@ bool p3_cci_msg_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *
 
 /* ---- requests of all kinds ---- */
 
-/* Take the request.  Return NULL, or the reason why it cannot be right. */
-static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_cell *c, uint64_t w0, bool *waits_out)
-{
-	bool one = p3_word0_ncells(w0) == 1;
-	struct p3_cci_conn *conn;
-	switch (p3_word0_kind(w0)) {
-	case P3_REQ_CCI_CONNECT:
-		return p3_cci_setup_take_request(n, p, c, w0) ? NULL
-							      : "a bad connect request";
-	case P3_REQ_CCI_DECIDE:
-		return one && p3_cci_setup_take_decision(n, p, c, w0)
-			       ? NULL
-			       : "a bad decision about a connection";
-	case P3_REQ_CCI_READY:
-		if (!one)
-			return "a bad hint";
-		conn = p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_TAG));
-		if (conn) /* the peer has room again */
-			p3_cci_retry_resume(n, conn);
-		return NULL;
-	case P3_REQ_CCI_ALIVE:
-		if (!one || p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 1)
-			return "a bad keepalive";
-		conn = p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_TAG));
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
-			conn ? P3_CCI_OK : P3_CCI_REFUSED, 0);
-		return NULL;
-	case P3_REQ_CCI_WRITE:
-	case P3_REQ_CCI_READ:
-		return p3_cci_rma_take(n, p, c, w0, waits_out) ? NULL
-							       : "a bad RMA request";
-	default:
-		return "a request of no kind";
-	}
-}
-
 bool p3_cci_req_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
-	const char *why = NULL;
-	bool waits = false;
-	if (p3_likely(p3_word0_kind(w0) == P3_REQ_CCI_MSG)) {
-		why = cci_rx_take(n, p, c, w0) ? NULL : "a bad message";
-	} else {
-		P3_TRACE(take, n, p, p3_word0_kind(w0), 0);
-		why = cci_take_other(n, p, c, w0, &waits);
+	struct p3_cci_part m;
+	struct p3_cci_conn *conn;
+	uint32_t kind = p3_word0_kind(w0);
+	bool good = p3_cci_part_load(c, w0, &m);
+	P3_TRACE(take, n, p, kind, m.len);
+	if (p3_likely(good)) {
+		switch (kind) {
+		case P3_REQ_CCI_MSG:
+			good = cci_rx_take(n, p, &m);
+			break;
+		case P3_REQ_CCI_CONNECT:
+			good = p3_cci_setup_take_request(n, p, &m);
+			break;
+		case P3_REQ_CCI_DECIDE:
+			good = p3_cci_setup_take_decision(
+				n, p, &m, p3_word0_flags(w0) & P3_F_CCI_ACCEPT);
+			break;
+		case P3_REQ_CCI_READY: /* the peer has room again */
+			good = !m.len;
+			conn = p3_cci_conn_of_peer(n, p, m.tag);
+			if (conn)
+				p3_cci_retry_resume(n, conn);
+			break;
+		case P3_REQ_CCI_ALIVE:
+			good = !m.len && m.token;
+			conn = p3_cci_conn_of_peer(n, p, m.tag);
+			if (good)
+				p3_cci_rsp_send(n, p, P3_REQ_CCI_ALIVE, m.token,
+					conn ? P3_CCI_OK : P3_CCI_REFUSED);
+			break;
+		default:
+			good = false;
+		}
 	}
-	if (p3_unlikely(why != NULL)) {
-		p3_peer_ignore(n, p, why);
-		return false;
-	}
-	if (p3_unlikely(waits)) {
-		P3_TRACE(wait, n, p, p3_word0_kind(w0));
+	if (p3_unlikely(!good)) {
+		p3_peer_ignore(n, p, "a bad message of CCI");
 		return false;
 	}
 	FAULT_POINT("cci.request_taken");
@@ -335,7 +296,6 @@ static P3_HOT void cci_tx_rsp_take_msg(
 	} else if (status == P3_CCI_RNR) {
 		p3_cci_retry_refused(n, tx);
 	} else {
-		p3_cci_rma_withdraw_all(n, conn);
 		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	}
 }
@@ -366,26 +326,13 @@ uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
 	uint32_t kind = (uint32_t)p3_field_of(P3_CCI_ANSWER_KIND, w1);
 	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
-	bool is_msg = p3_likely(kind == P3_REQ_CCI_MSG);
 	if (p3_unlikely(!p->cci.asked))
 		return 0;
 	p->cci.asked--;
-	if (!is_msg && kind != P3_REQ_CCI_WRITE && kind != P3_REQ_CCI_READ)
+	if (p3_unlikely(kind != P3_REQ_CCI_MSG))
 		return cci_conn_rsp_take(n, p, c, kind, status);
 	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
-	if (p3_unlikely(!tx || !tx->is.in_flight || tx->item.conn->peer != p)) {
-		if (!is_msg)
-			p3_cci_rma_rsp_late(n, p, c);
-		return 1; /* its endpoint is gone */
-	}
-	/* Does the operation wait for this kind of answer? */
-	bool waits_as_msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
-	if (p3_unlikely(is_msg != waits_as_msg))
-		return 0;
-	if (is_msg) {
+	if (p3_likely(tx && tx->is.in_flight && tx->item.conn->peer == p))
 		cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
-		return 1;
-	}
-	return (kind == P3_REQ_CCI_WRITE) == (tx->op == P3_CCI_OP_WRITE) &&
-	       p3_cci_rma_rsp_take(n, p, tx, c);
+	return 1; /* else its endpoint is gone */
 }

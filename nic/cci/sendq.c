@@ -9,7 +9,7 @@
 /* ---- answers ---- */
 
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
-	enum p3_cci_status status, uint64_t xfer)
+	enum p3_cci_status status)
 {
 	struct p3_cell *c = p3_rsp_begin(n, p);
 	if (!c)
@@ -18,228 +18,142 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
 		p3_field_in(P3_CCI_ANSWER_STATUS, status) |
 			p3_field_in(P3_CCI_ANSWER_KIND, kind));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
-	p3_format_set(c, P3_CCI_ANSWER_XFER, xfer);
 	p3_rsp_publish(n, p, P3_CCI_ANSWER, 0);
 }
 
-/* ---- RMA operations ---- */
+/* ---- requests ---- */
 
-#define P3_CCI_WRITE_MOST 1024u /* longest WRITE whose bytes the message carries */
+/* A request, which goes in parts if it is too long for the room. */
+struct cci_sendq_request {
+	uint32_t kind, flags;
+	bool asks;      /* an answer is wanted */
+	uint64_t word1; /* but for the length and the room */
+	uint64_t token, tag;
+	const char *bytes;
+	uint32_t len;
+	uint32_t *sent; /* bytes that earlier parts have carried */
+};
 
-static bool cci_rma_is_long(const struct p3_peer *p, const struct p3_cci_tx *tx)
+/* Send what has yet to be sent.  Return false if there is no room for all of it. */
+static bool cci_sendq_send(
+	struct p3_nic *n, struct p3_peer *p, const struct cci_sendq_request *r)
 {
-	if (tx->op == P3_CCI_OP_READ)
-		return tx->length > P3_CCI_ANSWER_HEAD;
-	return tx->length > P3_CCI_WRITE_MOST ||
-	       p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) > p3_cci_req_most_cells(p);
-}
-
-/* Give a long operation its slot.  Return false if it must wait. */
-static bool cci_rma_get_slot(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx)
-{
-	const struct p3_region r = {.start = tx->local, .size = tx->length};
-	if (p3_getput_waits(n, &r, 0, tx->length))
-		return false;
-	tx->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
-	if (!tx->xfer)
-		return false;
-	tx->xfer->cci = tx->local_name;
-	if (tx->op == P3_CCI_OP_READ)
-		return true;
-	tx->xfer->span.region = r;
-	tx->xfer->span.offset = 0;
-	tx->xfer->length = tx->length;
-	p3_xfer_publish(n, tx->xfer);
+	if (p3_unlikely(!p->req_full) && r->len > p3_cci_most(p3_cci_req_most_cells(p)))
+		(void)p3_peer_grow_requests(n, p);
+	do {
+		uint64_t left = r->len - *r->sent;
+		uint64_t most = p3_cci_most(p3_cci_req_most_cells(p));
+		bool last = left <= most;
+		uint64_t len = last ? left : most;
+		uint32_t cells = p3_cci_cells(len), rsp = last && r->asks;
+		uint32_t flags = r->flags | (last ? 0u : P3_F_CCI_MORE) |
+				 (*r->sent ? P3_F_CCI_LATER : 0u);
+		if (!p3_req_has_room(n, p, cells, rsp))
+			return false;
+		struct p3_cell *c = p3_req_begin(n, p, cells, false);
+		if (len)
+			memcpy(p3_format_bytes(c, P3_CCI_DATA), r->bytes + *r->sent, len);
+		p3_cci_req_fill(c,
+			r->word1 | p3_field_in(P3_CCI_LENGTH, len) |
+				p3_field_in(P3_CCI_ROOM, rsp),
+			r->token, r->tag);
+		P3_TRACE(send, n, p, r->kind, len);
+		p->cci.asked += rsp;
+		p3_req_publish(n, p, p3_word0(r->kind, flags, cells), rsp);
+		*r->sent += (uint32_t)len;
+	} while (*r->sent < r->len);
 	return true;
 }
 
-/* Send the request of an operation.  Return false if there is no room. */
-static bool cci_sendq_rma_one(struct p3_nic *n, struct p3_peer *p,
-	struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	bool is_write = tx->op == P3_CCI_OP_WRITE, slot = cci_rma_is_long(p, tx);
-	uint32_t cells =
-		is_write && !slot ? p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) : 1;
-	if (!p3_cci_req_has_room(n, p, cells, 1) || (slot && !cci_rma_get_slot(n, p, tx)))
-		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
-	if (is_write && !slot)
-		memcpy(p3_format_bytes(c, P3_CCI_RMA_DATA), tx->local, tx->length);
-	else
-		p3_format_set(c, P3_CCI_RMA_XFER, slot ? p3_xfer_name(tx->xfer) : 0);
-	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, 1), tx->token, conn->peer_tag);
-	p3_format_set(c, P3_CCI_RMA_REGION, tx->region);
-	p3_format_set(c, P3_CCI_RMA_OFFSET, tx->offset);
-	p3_format_set(c, P3_CCI_RMA_LENGTH, tx->length);
-	p3_cci_req_publish(n, p, is_write ? P3_REQ_CCI_WRITE : P3_REQ_CCI_READ,
-		slot ? P3_F_CCI_LONG : 0, cells, 1);
-	p3_list_del(&tx->rma);
-	p3_list_add(&conn->ep->rma_sent, &tx->rma);
-	tx->state = P3_CCI_TX_SENT;
-	tx->is.in_flight = true;
-	p3_cci_tx_renew(conn, tx);
-	conn->rma_out++;
-	return true;
-}
+/* ---- the data of RMA operations ---- */
 
+/* Send those whose turn it is.  Return false if there is no room, or no slot. */
 static bool cci_sendq_rma(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	while (!p3_list_empty(&conn->rma)) {
-		struct p3_cci_tx *tx = p3_item(conn->rma.next, struct p3_cci_tx, rma);
+		struct p3_pending *t = p3_item(conn->rma.next, struct p3_pending, link);
+		struct p3_cci_tx *tx = t->rma;
 		if (tx->is.fence && conn->rma_out)
 			return true; /* the last answer goes on */
-		if (!cci_sendq_rma_one(n, p, conn, tx))
+		if (!p3_req_send(n, p, t))
 			return false;
+		tx->state = P3_CCI_TX_SENT;
+		p3_cci_tx_renew(conn, tx);
+		conn->rma_out++;
 	}
 	return true;
 }
 
-void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
-{
-	if (tx->op == P3_CCI_OP_MSG || tx->is.data_done || tx->state != P3_CCI_TX_SENT)
-		return;
-	struct p3_xfer_slot *x = tx->xfer;
-	if (x && tx->op == P3_CCI_OP_READ && !tx->is.in_flight) {
-		tx->xfer = NULL;
-		p3_pull_end(n, &x->pull, PTL_NI_FAIL);
-	} else if (x && x->peer->state != P3_LIVE) {
-		p3_cci_rma_free_slot(n, tx);
-	} else if (x && tx->op == P3_CCI_OP_WRITE) {
-		p3_xfer_withdraw(n, x);
-		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
-		if (!tx->is.silent)
-			tx->item.what = P3_CCI_WITHDRAWN;
-	}
-	tx->item.conn->rma_out--;
-}
-
-void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	p3_list_each(it, &conn->fifo)
-		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
-}
-
-/* ---- messages ---- */
-
-/* Send one part.  Return false if there is no room. */
-static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
-	struct p3_cci_tx *tx)
-{
-	uint64_t left = tx->len - tx->part;
-	uint64_t most = p3_cci_most(P3_CCI_MSG_HEAD, p3_cci_req_most_cells(p));
-	bool last = left <= most, answered = conn->pub.attribute != CCI_CONN_ATTR_UU;
-	uint64_t len = last ? left : most;
-	uint32_t cells = p3_cci_cells(P3_CCI_MSG_HEAD, len), rsp = last && answered;
-	if (!p3_cci_req_has_room(n, p, cells, rsp))
-		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
-	memcpy(p3_format_bytes(c, P3_CCI_MSG_DATA), tx->bytes + tx->part, len);
-	p3_cci_req_fill(c,
-		p3_field_in(P3_CCI_MSG_LENGTH, len) |
-			p3_field_in(P3_CCI_MSG_SEQ, tx->seq) |
-			p3_field_in(P3_CCI_ROOM, rsp),
-		answered ? tx->token : 0, conn->peer_tag);
-	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (tx->part ? P3_F_CCI_LATER : 0u);
-	P3_TRACE(send, n, p, P3_REQ_CCI_MSG, len);
-	p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, flags, cells, rsp);
-	tx->part += (uint32_t)len;
-	return true;
-}
+/* ---- messages, and requests about a connection ---- */
 
 /* Send the parts of a message that have yet to be sent, of the bytes in tx.  Return false
  * if there is no room for all. */
 static bool cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	struct p3_cci_tx *tx)
 {
+	bool answered = conn->pub.attribute != CCI_CONN_ATTR_UU;
 	if (!tx->is.numbered)
 		tx->seq = conn->seq_out++;
 	tx->is.numbered = true;
-	if (p3_unlikely(!p->req_full) &&
-		tx->len > p3_cci_most(P3_CCI_MSG_HEAD, p3_cci_req_most_cells(p)))
-		(void)p3_peer_grow_requests(n, p);
-	do
-		if (!cci_sendq_part(n, p, conn, tx))
-			return false;
-	while (tx->part < tx->len);
-	p3_cci_msg_sent(n, conn, conn->pub.attribute == CCI_CONN_ATTR_UU ? NULL : tx);
-	return true;
-}
-
-/* ---- messages about a connection ---- */
-
-/* Send the connect request.  Return false if there is no room for all of it. */
-static bool cci_sendq_connect(
-	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
-{
-	const struct p3_cci_blob *data = conn->data;
-	uint32_t total = data ? data->len : 0;
-	if (!p->req_full && total > P3_CCI_CONNECT_HEAD)
-		(void)p3_peer_grow_requests(n, p);
-	do {
-		uint64_t left = total - conn->data_sent;
-		uint64_t most =
-			p3_cci_most(P3_CCI_CONNECT_HEAD, p3_cci_req_most_cells(p));
-		bool last = left <= most;
-		uint64_t len = last ? left : most;
-		uint32_t cells = p3_cci_cells(P3_CCI_CONNECT_HEAD, len), rsp = last;
-		if (!p3_cci_req_has_room(n, p, cells, rsp))
-			return false;
-		struct p3_cell *c = p3_cci_req_begin(n, p, cells);
-		if (len)
-			memcpy(p3_format_bytes(c, P3_CCI_CONNECT_DATA),
-				data->data + conn->data_sent, len);
-		p3_cci_req_fill(c,
-			p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
-				p3_field_in(P3_CCI_CONNECT_ATTRIBUTE,
-					(uint64_t)conn->pub.attribute) |
-				p3_field_in(P3_CCI_ROOM, rsp),
-			conn->tag,
-			p3_field_in(P3_CCI_CONNECT_NUMBER, conn->server) |
-				p3_field_in(P3_CCI_CONNECT_MTU, conn->ep->mtu));
-		p3_format_set(c, P3_CCI_CONNECT_LENGTH, len);
-		uint32_t flags = (last ? 0u : P3_F_CCI_MORE) |
-				 (conn->data_sent ? P3_F_CCI_LATER : 0u);
-		P3_TRACE(send, n, p, P3_REQ_CCI_CONNECT, len);
-		p3_cci_req_publish(n, p, P3_REQ_CCI_CONNECT, flags, cells, rsp);
-		conn->data_sent += (uint32_t)len;
-	} while (conn->data_sent < total);
-	return true;
-}
-
-/* Send a message of one cell about a connection.  Return false if there is no room. */
-static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
-	uint32_t flags, uint32_t rsp, uint64_t token, uint64_t tag, uint32_t mtu)
-{
-	if (!p3_cci_req_has_room(n, p, 1, rsp))
+	const struct cci_sendq_request r = {.kind = P3_REQ_CCI_MSG,
+		.asks = answered,
+		.word1 = p3_field_in(P3_CCI_MSG_SEQ, tx->seq),
+		.token = tx->token,
+		.tag = conn->peer_tag,
+		.bytes = tx->bytes,
+		.len = tx->len,
+		.sent = &tx->part};
+	if (!cci_sendq_send(n, p, &r))
 		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
-	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), token, tag);
-	p3_format_set(c, P3_CCI_DECIDE_MTU, mtu);
-	P3_TRACE(send, n, p, kind, 0);
-	p3_cci_req_publish(n, p, kind, flags, 1, rsp);
+	p3_cci_msg_sent(n, conn, answered ? tx : NULL);
 	return true;
+}
+
+static bool cci_sendq_reject(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_request *request)
+{
+	uint32_t sent = 0;
+	const struct cci_sendq_request r = {
+		.kind = P3_REQ_CCI_DECIDE, .tag = request->client, .sent = &sent};
+	return cci_sendq_send(n, p, &r);
 }
 
 static bool cci_sendq_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
-	static const struct {
-		uint8_t bit, rsp, flags;
-		uint32_t kind;
-	} cell[] = {{P3_CCI_TODO_DECIDE, 1, P3_F_CCI_ACCEPT, P3_REQ_CCI_DECIDE},
-		{P3_CCI_TODO_READY, 0, 0, P3_REQ_CCI_READY},
-		{P3_CCI_TODO_ALIVE, 1, 0, P3_REQ_CCI_ALIVE}};
-	if (conn->todo & P3_CCI_TODO_CONNECT) {
-		if (!cci_sendq_connect(n, p, conn))
+	while (conn->todo) {
+		uint32_t first = conn->todo & (0u - conn->todo), sent = 0;
+		struct cci_sendq_request r = {.asks = true,
+			.token = conn->tag,
+			.tag = conn->peer_tag,
+			.sent = &sent};
+		switch (first) {
+		case P3_CCI_TODO_CONNECT:
+			r.kind = P3_REQ_CCI_CONNECT;
+			r.word1 = p3_field_in(P3_CCI_CONNECT_TOTAL, conn->data_len) |
+				  p3_field_in(P3_CCI_CONNECT_ATTRIBUTE,
+					  (uint64_t)conn->pub.attribute);
+			r.tag = p3_field_in(P3_CCI_CONNECT_NUMBER, conn->server) |
+				p3_field_in(P3_CCI_CONNECT_MTU, conn->ep->mtu);
+			r.bytes = p3_cci_conn_data(conn);
+			r.len = conn->data_len;
+			r.sent = &conn->data_sent;
+			break;
+		case P3_CCI_TODO_DECIDE:
+			r.kind = P3_REQ_CCI_DECIDE;
+			r.flags = P3_F_CCI_ACCEPT;
+			r.word1 = p3_field_in(P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
+			break;
+		case P3_CCI_TODO_READY:
+			r.kind = P3_REQ_CCI_READY;
+			r.asks = false;
+			r.token = 0;
+			break;
+		default:
+			r.kind = P3_REQ_CCI_ALIVE;
+		}
+		if (!cci_sendq_send(n, p, &r))
 			return false;
-		conn->todo &= (uint8_t)~P3_CCI_TODO_CONNECT;
-	}
-	for (uint32_t i = 0; i < sizeof cell / sizeof cell[0]; i++) {
-		if (!(conn->todo & cell[i].bit))
-			continue;
-		if (!cci_sendq_cell(n, p, cell[i].kind, cell[i].flags, cell[i].rsp,
-			    conn->tag, conn->peer_tag, conn->pub.max_send_size))
-			return false;
-		conn->todo &= (uint8_t)~cell[i].bit;
+		conn->todo ^= (uint8_t)first;
 	}
 	return true;
 }
@@ -261,14 +175,14 @@ static struct p3_cci_tx *cci_conn_next_msg(const struct p3_cci_conn *conn)
 	if (p3_list_empty(&conn->wait) || conn->held || (conn->probing && conn->nout))
 		return NULL;
 	struct p3_cci_tx *tx = p3_item(conn->wait.next, struct p3_cci_tx, wait);
-	return tx->op == P3_CCI_OP_MSG || tx->is.data_done ? tx : NULL;
+	return tx->rma ? NULL : tx; /* its data go first */
 }
 
 static enum cci_sent cci_sendq_conn(
 	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	struct p3_cci_tx *tx;
-	if (conn->todo && !cci_sendq_todo(n, p, conn))
+	if (!cci_sendq_todo(n, p, conn))
 		return CCI_SENT_NO_ROOM;
 	for (uint32_t i = 0; (tx = cci_conn_next_msg(conn)) != NULL; i++) {
 		if (i == CCI_SENDQ_TURN)
@@ -291,7 +205,7 @@ __attribute__((noinline)) bool p3_cci_sendq_push(struct p3_nic *n, struct p3_pee
 	while (!p3_list_empty(&p->cci.rejects)) {
 		struct p3_cci_request *r =
 			p3_item(p->cci.rejects.next, struct p3_cci_request, todo);
-		if (!cci_sendq_cell(n, p, P3_REQ_CCI_DECIDE, 0, 0, 0, r->client, 0))
+		if (!cci_sendq_reject(n, p, r))
 			return p->req_out.pos != pos;
 		p3_cci_request_unlist(r);
 	}
@@ -307,7 +221,7 @@ __attribute__((noinline)) bool p3_cci_sendq_push(struct p3_nic *n, struct p3_pee
 		if (pushed == CCI_SENT_ALL)
 			continue;
 		p3_list_add(&p->cci.work, &conn->work);
-		if (pushed == CCI_SENT_SOME || !p3_cci_req_has_room(n, p, 1, 1))
+		if (pushed == CCI_SENT_SOME || !p3_req_has_room(n, p, 1, 1))
 			break;
 		if (!waits)
 			waits = conn;

@@ -34,39 +34,25 @@ bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
 	return any;
 }
 
-/* Find a free connection, with the chunk if one is needed.  Return CCI_SUCCESS,
- * CCI_EAGAIN if a chunk is needed, or CCI_ENOBUFS. */
-static int cci_conn_find_free(struct p3_cci_endpoint *ep, struct p3_cci_chunk *c)
-{
-	if (p3_list_empty(&ep->conns_free) && c->at && p3_cci_conn_add(ep, c->at))
-		c->at = NULL;
-	if (!p3_list_empty(&ep->conns_free))
-		return CCI_SUCCESS;
-	return ep->nchunks < ep->chunks_most && !c->at ? CCI_EAGAIN : CCI_ENOBUFS;
-}
-
 void p3_cci_setup_connect(struct p3_nic *n, void *dial)
 {
 	struct p3_cci_dial *d = dial;
 	struct p3_cci_endpoint *ep = d->ep;
 	const struct p3_cci_connect *c = d->c;
 	p3_cci_desc_drain(n, ep);
-	if (!d->garbage) {
-		d->garbage = ep->garbage;
-		ep->garbage = NULL;
-	}
-	d->chunk.rc = cci_conn_find_free(ep, &d->chunk);
-	if (d->chunk.rc != CCI_SUCCESS)
-		return;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, &n->peer[c->node]);
+	d->rc = conn ? CCI_SUCCESS : CCI_ENOBUFS;
+	if (!conn)
+		return;
 	p3_cci_expire_init(conn);
 	conn->client = true;
 	conn->pub.attribute = c->attribute;
 	conn->pub.context = c->context;
 	conn->server = c->endpoint;
-	conn->data = d->data;
+	conn->data_len = c->data_len;
+	if (c->data_len)
+		memcpy(p3_cci_conn_data(conn), c->data, c->data_len);
 	conn->state = P3_CCI_REQUESTED;
-	d->data = NULL;
 	if (c->timeout_ns != P3_CCI_NO_TIMEOUT)
 		p3_cci_timer_start(n, &conn->timer, c->timeout_ns);
 	switch (conn->peer->state) {
@@ -104,7 +90,6 @@ void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t sta
 		p3_cci_retry_connect(n, conn);
 		return;
 	}
-	p3_cci_conn_drop_data(conn);
 	if (status == P3_CCI_OK)
 		conn->state = P3_CCI_ASKED;
 	else
@@ -112,51 +97,35 @@ void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t sta
 }
 
 bool p3_cci_setup_take_decision(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m, bool accept)
 {
-	uint64_t server = p3_format_get(c, P3_CCI_TOKEN);
-	uint64_t tag = p3_format_get(c, P3_CCI_TAG);
-	uint32_t mtu = (uint32_t)p3_format_get(c, P3_CCI_DECIDE_MTU);
-	bool room = p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) == 1;
-	bool accept = p3_word0_flags(w0) & P3_F_CCI_ACCEPT;
-	if (accept && (!room || mtu < P3_CCI_MTU_LEAST))
+	uint32_t mtu = (uint32_t)p3_field_of(P3_CCI_DECIDE_MTU, m->word1);
+	if (m->len || (accept && (!m->token || mtu < P3_CCI_MTU_LEAST)))
 		return false;
-	struct p3_cci_conn *conn = p3_cci_conn_of_peer(n, p, tag);
+	struct p3_cci_conn *conn = p3_cci_conn_of_peer(n, p, m->tag);
 	bool asks = conn && conn->client && !(conn->todo & P3_CCI_TODO_CONNECT) &&
 		    (conn->state == P3_CCI_ASKED || conn->state == P3_CCI_REQUESTED);
 	if (asks && accept) {
-		conn->peer_tag = server;
+		conn->peer_tag = m->token;
 		if (mtu < conn->pub.max_send_size)
 			conn->pub.max_send_size = mtu;
 		conn->state = P3_CCI_READY;
 		conn->refusals = 0;
-		p3_cci_conn_drop_data(conn); /* the decision may overtake the answer */
 		p3_cci_timer_stop(n, &conn->timer);
 		p3_cci_conn_set_up(n, conn, CCI_SUCCESS);
 		p3_cci_expire_set_alive(n, conn, conn->alive_us);
 	} else if (asks) {
 		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 	}
-	enum p3_cci_status status = asks                           ? P3_CCI_OK
-				    : p3_cci_conn_endpoint(n, tag) ? P3_CCI_GONE
-								   : P3_CCI_REFUSED;
-	if (room)
-		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, server, status, 0);
+	if (m->token)
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, m->token,
+			asks                              ? P3_CCI_OK
+			: p3_cci_conn_endpoint(n, m->tag) ? P3_CCI_GONE
+							  : P3_CCI_REFUSED);
 	return true;
 }
 
 /* ---- the server: requests ---- */
-
-/* A connect request, or a part of it, as copied from its header. */
-struct cci_connect_part {
-	const char *bytes;
-	uint64_t client;
-	uint32_t number;
-	uint32_t mtu;
-	uint32_t total, len;
-	uint32_t attribute;
-	bool later, last;
-};
 
 void p3_cci_setup_forget(struct p3_peer *p)
 {
@@ -166,7 +135,7 @@ void p3_cci_setup_forget(struct p3_peer *p)
 }
 
 static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
-	struct p3_cci_endpoint *ep, struct p3_peer *p, const struct cci_connect_part *m)
+	struct p3_cci_endpoint *ep, struct p3_peer *p, const struct p3_cci_part *m)
 {
 	uint32_t i = 0;
 	p3_cci_setup_forget(p);
@@ -182,8 +151,8 @@ static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
 	r->item.what = P3_CCI_REQUEST;
 	r->peer = p;
 	r->incarnation = p->incarnation;
-	r->client = m->client;
-	r->mtu = m->mtu;
+	r->client = m->token;
+	r->mtu = (uint32_t)p3_field_of(P3_CCI_CONNECT_MTU, m->tag);
 	r->have = 0;
 	r->returned = false;
 	r->state = P3_CCI_REQ_COMING;
@@ -191,25 +160,26 @@ static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
 }
 
 /* Take a part.  Return the answer to the request, if this is its last part. */
-static enum p3_cci_status cci_request_take(
-	struct p3_nic *n, struct p3_peer *p, const struct cci_connect_part *m)
+static enum p3_cci_status cci_request_take(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cci_part *m, uint32_t total, uint32_t attribute)
 {
-	struct p3_cci_endpoint *ep = p3_cci_endpoint_numbered(n, m->number);
-	if (!ep || m->attribute > CCI_CONN_ATTR_UU || p->cci.nconns >= P3_CCI_PEER_CONNS)
+	uint32_t number = (uint32_t)p3_field_of(P3_CCI_CONNECT_NUMBER, m->tag);
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_numbered(n, number);
+	if (!ep || attribute > CCI_CONN_ATTR_UU || p->cci.nconns >= P3_CCI_PEER_CONNS)
 		return P3_CCI_REFUSED;
 	struct p3_cci_request *r = p->cci.coming;
 	if (!m->later)
 		r = cci_request_begin(n, ep, p, m);
-	else if (r && (r->item.ep != ep || r->client != m->client))
+	else if (r && (r->item.ep != ep || r->client != m->token))
 		r = NULL;
-	if (!r || r->have + m->len > m->total)
+	if (!r || r->have + m->len > total)
 		return P3_CCI_RNR;
 	memcpy(r->data + r->have, m->bytes, m->len);
 	r->have += m->len;
 	if (!m->last)
 		return P3_CCI_OK;
 	p->cci.coming = NULL;
-	if (r->have != m->total) {
+	if (r->have != total) {
 		r->state = P3_CCI_REQ_FREE;
 		return P3_CCI_RNR;
 	}
@@ -220,38 +190,25 @@ static enum p3_cci_status cci_request_take(
 	e->request.type = CCI_EVENT_CONNECT_REQUEST;
 	e->request.data_len = r->have;
 	e->request.data_ptr = r->have ? r->data : NULL;
-	e->request.attribute = (cci_conn_attribute_t)m->attribute;
+	e->request.attribute = (cci_conn_attribute_t)attribute;
 	p3_cci_event_post(n, &r->item);
 	return P3_CCI_OK;
 }
 
 bool p3_cci_setup_take_request(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cci_part *m)
 {
-	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
-	uint64_t w3 = p3_format_get(c, P3_CCI_CONNECT_NUMBER);
-	uint32_t flags = p3_word0_flags(w0);
-	const struct cci_connect_part m = {
-		.bytes = p3_format_bytes(c, P3_CCI_CONNECT_DATA),
-		.client = p3_format_get(c, P3_CCI_TOKEN),
-		.number = (uint32_t)p3_field_of(P3_CCI_CONNECT_NUMBER, w3),
-		.mtu = (uint32_t)p3_field_of(P3_CCI_CONNECT_MTU, w3),
-		.total = (uint32_t)p3_field_of(P3_CCI_CONNECT_TOTAL, w1),
-		.len = (uint32_t)p3_field_of(
-			P3_CCI_CONNECT_LENGTH, p3_format_get(c, P3_CCI_CONNECT_LENGTH)),
-		.attribute = (uint32_t)p3_field_of(P3_CCI_CONNECT_ATTRIBUTE, w1),
-		.later = flags & P3_F_CCI_LATER,
-		.last = !(flags & P3_F_CCI_MORE)};
-	if (m.total > CCI_CONN_REQ_LEN || m.len > m.total || m.mtu < P3_CCI_MTU_LEAST ||
-		p3_word0_ncells(w0) != p3_cci_cells(P3_CCI_CONNECT_HEAD, m.len) ||
-		p3_field_of(P3_CCI_ROOM, w1) != m.last)
+	uint32_t total = (uint32_t)p3_field_of(P3_CCI_CONNECT_TOTAL, m->word1);
+	uint32_t attribute = (uint32_t)p3_field_of(P3_CCI_CONNECT_ATTRIBUTE, m->word1);
+	if (total > CCI_CONN_REQ_LEN || m->len > total || !m->token ||
+		p3_field_of(P3_CCI_CONNECT_MTU, m->tag) < P3_CCI_MTU_LEAST)
 		return false;
-	enum p3_cci_status status = cci_request_take(n, p, &m);
-	if (!m.last)
+	enum p3_cci_status status = cci_request_take(n, p, m, total, attribute);
+	if (!m->last)
 		return true;
 	if (status == P3_CCI_RNR)
 		p3_count(&n->count[P3_C_CCI_RNR_SENT], 1);
-	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m.client, status, 0);
+	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m->token, status);
 	return true;
 }
 
@@ -276,21 +233,21 @@ void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 	struct p3_cci_decision *d = decision;
 	struct p3_cci_request *r = d->request;
 	struct p3_cci_endpoint *ep = r->item.ep;
-	d->chunk.rc = CCI_EINVAL;
+	d->rc = CCI_EINVAL;
 	if (r->state != P3_CCI_REQ_OPEN)
 		return;
-	d->chunk.rc = CCI_SUCCESS;
 	if (!d->accept) {
+		d->rc = CCI_SUCCESS;
 		ep->nopen--;
 		p3_cci_setup_reject(n, r);
 		return;
 	}
 	p3_cci_desc_drain(n, ep);
-	d->chunk.rc = cci_conn_find_free(ep, &d->chunk);
-	if (d->chunk.rc != CCI_SUCCESS)
-		return;
 	struct p3_peer *p = r->peer;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, p);
+	d->rc = conn ? CCI_SUCCESS : CCI_ENOBUFS;
+	if (!conn)
+		return;
 	p3_cci_expire_init(conn);
 	conn->pub.context = d->context;
 	conn->pub.attribute = r->item.event.request.attribute;

@@ -17,16 +17,16 @@
 #include "shm/evq.h"
 
 struct p3_peer;
-struct p3_xfer_slot;
+struct p3_pending;
 struct p3_cci_conn;
 struct p3_cci_endpoint;
 
 #define P3_CCI_ENDPOINTS  1024u /* endpoints of a process */
 #define P3_CCI_REQUESTS   64u   /* connect requests that wait at an endpoint */
-#define P3_CCI_CHUNK      64u   /* connections in a chunk */
-#define P3_CCI_CHUNKS     1024u
-#define P3_CCI_PEER_CONNS 1024u /* most connections of one peer */
-#define P3_CCI_INLINE     32u   /* bytes in a message's header, or in its descriptor */
+#define P3_CCI_CONN_MOST  4032u /* connections that an endpoint can have, as cci.h says */
+#define P3_CCI_REGIONS    65536u /* regions of an endpoint */
+#define P3_CCI_PEER_CONNS 1024u  /* most connections of one peer */
+#define P3_CCI_INLINE     32u    /* bytes in a message's header, or in its descriptor */
 
 /* ---- objects that can be in a queue ---- */
 
@@ -64,18 +64,16 @@ enum p3_cci_tx_state {
 	P3_CCI_TX_OVER   /* its event is posted, or no one wants it */
 };
 
-enum p3_cci_op { P3_CCI_OP_MSG, P3_CCI_OP_WRITE, P3_CCI_OP_READ };
-
 /* All are false when an operation begins. */
 struct p3_cci_tx_is {
 	bool numbered;  /* seq is set */
 	bool silent;    /* no event */
 	bool awaited;   /* a thread waits for done */
-	bool in_flight; /* the answer is to come, also if the operation is over */
+	bool in_flight; /* the answer to the message is to come, also if the operation is
+			 * over */
 	bool returned;  /* the program has returned the event, or none will be */
 	bool with_msg;  /* RMA: a message follows the data */
 	bool fence;     /* RMA: waits for all earlier RMA operations */
-	bool data_done; /* RMA: the data are in place */
 };
 
 /* A send, or an RMA operation, from the call until its event is returned. */
@@ -83,8 +81,6 @@ struct p3_cci_tx {
 	struct p3_cci_item item;
 	struct p3_link fifo;   /* in the connection's operations that are not complete */
 	struct p3_link wait;   /* in those to be sent, or to be sent again */
-	struct p3_link rma;    /* RMA: in those whose data wait for their turn, or in the
-				* endpoint's whose data are under way */
 	uint64_t token;        /* names it in answers */
 	struct p3_topic topic; /* of the request that was sent, for the trace */
 	const char *bytes;     /* of the message: in_line, a slot, or the program's */
@@ -95,17 +91,11 @@ struct p3_cci_tx {
 	uint32_t tick;         /* the connection's tick when the operation began */
 	cci_status_t status;
 	uint8_t state; /* p3_cci_tx_state */
-	uint8_t op;    /* p3_cci_op */
 	struct p3_cci_tx_is is;
 	p3_a32 done; /* (any) status plus 1 for the thread that waits; CCIQ.2 */
 	char in_line[P3_CCI_INLINE];
-	/* RMA */
-	char *local;
-	uint64_t local_name; /* name of the local region */
-	uint64_t region;     /* name of the remote region */
-	uint64_t offset;     /* in the remote region */
-	uint64_t length;
-	struct p3_xfer_slot *xfer;
+	uint64_t local_name;    /* RMA: name of the local region */
+	struct p3_pending *rma; /* RMA: its data, until they are in place; else NULL */
 };
 
 /* ---- connect requests at the server ---- */
@@ -141,13 +131,6 @@ struct p3_cci_timer {
 
 /* ---- connections ---- */
 
-/* The payload of a connect request, from malloc. */
-struct p3_cci_blob {
-	struct p3_cci_blob *next;
-	uint32_t len;
-	char data[];
-};
-
 enum p3_cci_state {
 	P3_CCI_FREE,
 	P3_CCI_ABSENT,    /* client: the server's node has yet to join */
@@ -180,7 +163,6 @@ struct p3_cci_conn {
 	bool probing;  /* one message tests whether the peer has room */
 	bool resumes;  /* go on when the messages under way are answered */
 	bool refusing; /* RO: messages behind seq_in were refused */
-	bool starved;  /* in its endpoint's list */
 	bool in_parts; /* parts of a message are to come: for coming, or to skip */
 	bool asked;    /* a keepalive is unanswered */
 	bool silence_out;       /* the event silence was not returned yet */
@@ -203,7 +185,7 @@ struct p3_cci_conn {
 	struct p3_link fifo;      /* operations that are not complete, oldest first */
 	struct p3_link wait;      /* those to be sent */
 	struct p3_link back;      /* those to be sent again, which come before wait */
-	struct p3_link rma;       /* RMA operations whose data wait for their turn */
+	struct p3_link rma;       /* pendings of RMA whose data wait for their turn */
 	struct p3_cci_rx *coming; /* message of which parts are to come, or NULL */
 	uint32_t coming_len;
 	struct p3_cci_timer timer; /* time-out of the connect, then of operations */
@@ -211,14 +193,13 @@ struct p3_cci_conn {
 	struct p3_cci_timer alive; /* keepalive */
 	uint32_t timeout_us;       /* of operations; 0: none */
 	uint32_t alive_us;
-	uint64_t deadline_ns; /* connect */
 	struct p3_cci_item setup, silence;
 	uint32_t number; /* its place in the endpoint's table */
 	/* connect: where to, and with what */
 	uint32_t server;
 	uint32_t question; /* ABSENT: whose answer says whether the node comes */
+	uint32_t data_len; /* bytes of the payload (p3_cci_conn_data()) */
 	uint32_t data_sent;
-	struct p3_cci_blob *data; /* the payload; NULL once the server has it */
 };
 
 /* ---- queues ---- */
@@ -241,9 +222,6 @@ struct p3_cci_queue {
 
 /* ---- regions ---- */
 
-#define P3_CCI_REGIONS_EACH 256u /* regions in a chunk */
-#define P3_CCI_REGIONS      256u /* chunks of an endpoint */
-
 /* Registered memory.  The handle is the program's. */
 struct p3_cci_region {
 	struct cci_rma_handle handle;
@@ -251,7 +229,6 @@ struct p3_cci_region {
 	char *start;
 	uint64_t length;
 	int flags;
-	uint32_t number;
 	struct p3_cci_region *next; /* among the free ones */
 };
 
@@ -267,7 +244,8 @@ struct p3_cci_endpoint {
 	uint32_t stride; /* bytes from a slot to the next */
 	struct p3_cci_handle handle;
 	uint32_t news;                /* of its events */
-	struct p3_cci_endpoint *next; /* in n->cci.destroyed */
+	struct p3_cci_endpoint *next; /* in n->cci.destroyed; it may be freed when none of
+				       * its rejections waits */
 	struct p3_cci_queue queue;
 	/* receive descriptors */
 	_Alignas(P3_LINE) struct p3_cci_rx *rx;
@@ -285,22 +263,22 @@ struct p3_cci_endpoint {
 	uint32_t tx_fresh, tx_count, tx_used;
 	uint32_t slot_fresh, slot_count;
 	/* connections */
+	struct p3_cci_conn *conn;
+	char *conn_data; /* their payloads of connect requests */
+	uint32_t conn_fresh;
 	struct p3_link conns;
 	struct p3_link conns_free;
-	struct p3_link rma_sent; /* RMA operations whose data are under way */
-	struct p3_cci_region *region_free;
-	uint32_t nregions; /* chunks */
 	struct p3_link starved;
-	p3_a32 starving; /* (any) starved is not empty */
-	uint32_t nchunks, chunks_most;
+	p3_a32 starving;  /* (any) starved is not empty */
 	uint32_t rejects; /* requests in peers' lists */
 	uint32_t nconns;  /* connections in use, for tools */
 	uint32_t nopen;   /* connect requests that are not decided, for tools */
-	struct p3_cci_blob *garbage; /* payloads for the next caller to free */
 	struct p3_cci_request *request;
 	uint32_t timeout_us, alive_us; /* of connections made from now on */
-	struct p3_cci_conn *chunk[P3_CCI_CHUNKS];
-	struct p3_cci_region *region[P3_CCI_REGIONS];
+	/* registered memory */
+	struct p3_cci_region *region;
+	struct p3_cci_region *region_free;
+	uint32_t region_fresh;
 };
 
 /* ---- parts of peers and of the NIC ---- */
@@ -343,90 +321,64 @@ struct p3_cci {
  * made them; other processes copy them only.
  */
 
-/* Flags of MSG and CONNECT: more parts of it follow; parts of it came before. */
-enum { P3_F_CCI_MORE = 1, P3_F_CCI_LATER = 2 };
-/* Flags of DECIDE: the request is accepted. */
-enum { P3_F_CCI_ACCEPT = 1 };
-/* Flags of WRITE: the target pulls the bytes. */
-enum { P3_F_CCI_LONG = 1 };
+/* Flags: more parts of the request follow; parts of it came before; DECIDE: the connect
+ * request is accepted. */
+enum { P3_F_CCI_MORE = 1, P3_F_CCI_LATER = 2, P3_F_CCI_ACCEPT = 4 };
 
-/* All requests. */
+/* All requests but WRITE and READ. */
 enum p3_cci_request_fields {
-	P3_CCI_ROOM = P3_FIELD(1, 48, 16), /* 1: an answer is wanted */
+	P3_CCI_LENGTH = P3_FIELD(1, 0, 16), /* bytes of this part */
+	P3_CCI_ROOM = P3_FIELD(1, 48, 16),  /* 1: an answer is wanted */
 	P3_CCI_TOKEN = P3_FIELD(2, 0, 64),
-	P3_CCI_TAG = P3_FIELD(3, 0, 64) /* of the target's connection */
+	P3_CCI_TAG = P3_FIELD(3, 0, 64), /* of the target's connection */
+	P3_CCI_DATA = P3_FIELD(4, 0, 256)
 };
 
 /* MSG. */
-enum p3_cci_msg_fields {
-	P3_CCI_MSG_LENGTH = P3_FIELD(1, 0, 16), /* of this part */
-	P3_CCI_MSG_SEQ = P3_FIELD(1, 16, 32),
-	P3_CCI_MSG_DATA = P3_FIELD(4, 0, 256)
-};
+enum p3_cci_msg_fields { P3_CCI_MSG_SEQ = P3_FIELD(1, 16, 32) };
 
 /* CONNECT, which has no tag. */
 enum p3_cci_connect_fields {
-	P3_CCI_CONNECT_TOTAL = P3_FIELD(1, 0, 16), /* bytes of all parts */
-	P3_CCI_CONNECT_ATTRIBUTE = P3_FIELD(1, 16, 8),
+	P3_CCI_CONNECT_TOTAL = P3_FIELD(1, 16, 16), /* bytes of all parts */
+	P3_CCI_CONNECT_ATTRIBUTE = P3_FIELD(1, 32, 8),
 	P3_CCI_CONNECT_NUMBER = P3_FIELD(3, 0, 32), /* of the endpoint */
-	P3_CCI_CONNECT_MTU = P3_FIELD(3, 32, 32),
-	P3_CCI_CONNECT_LENGTH = P3_FIELD(4, 0, 16), /* of this part */
-	P3_CCI_CONNECT_DATA = P3_FIELD(5, 0, 192)
+	P3_CCI_CONNECT_MTU = P3_FIELD(3, 32, 32)
 };
 
 /* DECIDE. */
-enum p3_cci_decide_fields { P3_CCI_DECIDE_MTU = P3_FIELD(4, 0, 32) };
-
-/* WRITE and READ. */
-enum p3_cci_rma_fields {
-	P3_CCI_RMA_REGION = P3_FIELD(4, 0, 64),
-	P3_CCI_RMA_OFFSET = P3_FIELD(5, 0, 64),
-	P3_CCI_RMA_LENGTH = P3_FIELD(6, 0, 64),
-	P3_CCI_RMA_XFER = P3_FIELD(7, 0, 64), /* long: the initiator's slot */
-	P3_CCI_RMA_DATA = P3_FIELD(7, 0, 64)  /* WRITE: the first bytes */
-};
+enum p3_cci_decide_fields { P3_CCI_DECIDE_MTU = P3_FIELD(1, 16, 32) };
 
 /* An answer. */
 enum p3_cci_answer_fields {
 	P3_CCI_ANSWER_STATUS = P3_FIELD(1, 0, 32),
 	P3_CCI_ANSWER_KIND = P3_FIELD(1, 32, 8), /* p3_req_kind of the request */
-	P3_CCI_ANSWER_LONG = P3_FIELD(1, 40, 8), /* READ: the bytes are to be pulled */
-	P3_CCI_ANSWER_TOKEN = P3_FIELD(2, 0, 64),
-	P3_CCI_ANSWER_XFER =
-		P3_FIELD(3, 0, 64), /* the slot that is over, or is to be read */
-	P3_CCI_ANSWER_ADDR = P3_FIELD(4, 0, 64),
-	P3_CCI_ANSWER_HEAP = P3_FIELD(5, 0, 64),
-	P3_CCI_ANSWER_OWN = P3_FIELD(6, 0, 64),  /* READ, long: the initiator's slot */
-	P3_CCI_ANSWER_DATA = P3_FIELD(3, 0, 320) /* READ: the bytes */
+	P3_CCI_ANSWER_TOKEN = P3_FIELD(2, 0, 64)
 };
 
-#define P3_CCI_MSG_HEAD     32u /* bytes of data in the header of a MSG, */
-#define P3_CCI_CONNECT_HEAD 24u /* of a CONNECT, */
-#define P3_CCI_WRITE_HEAD   8u  /* of a WRITE, */
-#define P3_CCI_ANSWER_HEAD  40u /* and of the answer to a READ */
+#define P3_CCI_HEAD 32u /* bytes of data in the header of a request */
 
 /* Word 0 of an answer. */
 #define P3_CCI_ANSWER p3_word0(P3_RSP_CCI, 0, 1)
 
+/* The status of an answer, also in the response to a WRITE or a READ. */
 enum p3_cci_status {
 	P3_CCI_OK,
 	P3_CCI_RNR,     /* no room now */
 	P3_CCI_REFUSED, /* there is no such connection or endpoint */
 	P3_CCI_GONE,    /* DECIDE: the client has given up */
-	P3_CCI_HANDLE,  /* RMA: there is no such region, or it has not the right */
-	P3_CCI_NO_OP    /* RMA: the operation is unknown */
+	P3_CCI_HANDLE   /* RMA: there is no such region, or it has not the right */
 };
 
-/* Return the cells of a message whose header has head bytes of its len. */
-static inline uint32_t p3_cci_cells(uint32_t head, uint64_t len)
+/* Return the cells of a request with this number of bytes. */
+static inline uint32_t p3_cci_cells(uint64_t len)
 {
-	return 1 + (len > head ? (uint32_t)((len - head + 63) / 64) : 0);
+	return 1 + (len > P3_CCI_HEAD ? (uint32_t)((len - P3_CCI_HEAD + 63) / 64) : 0);
 }
 
-/* Return the most bytes of a message of this number of cells. */
-static inline uint64_t p3_cci_most(uint32_t head, uint32_t cells)
+/* Return the most bytes of a request of this number of cells. */
+static inline uint64_t p3_cci_most(uint32_t cells)
 {
-	return head + 64ull * (cells - 1);
+	return P3_CCI_HEAD + 64ull * (cells - 1);
 }
 
 #endif

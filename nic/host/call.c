@@ -150,6 +150,14 @@ static P3_RARE int call_add_chunk(struct p3_nic *n, enum p3_table_id id)
 	return c.grow.chunk ? call_once(n, &c) : PTL_NO_SPACE;
 }
 
+bool p3_call_grow(struct p3_nic *n, enum p3_table_id id)
+{
+	p3_call_begin();
+	int rc = call_add_chunk(n, id);
+	p3_call_end(n);
+	return rc == PTL_OK;
+}
+
 /* Provide the memory that the command needs, and execute it again. */
 static P3_RARE int call_feed(struct p3_nic *n, struct p3_cmd *c, int rc)
 {

@@ -50,6 +50,8 @@ static inline void p3_call_end(struct p3_nic *n)
 
 /* Execute a command, between p3_call_begin() and p3_call_end(). */
 int p3_call_inside(struct p3_nic *n, struct p3_cmd *c);
+/* Add memory for objects to a table.  Return false without memory. */
+P3_RARE bool p3_call_grow(struct p3_nic *n, enum p3_table_id id);
 /* Post a command, and wait until a lease holder has executed it.  Return its code. */
 P3_RARE int p3_post_command(struct p3_nic *n, struct p3_cmd *c);
 
@@ -77,8 +79,9 @@ bool p3_call_pass(struct p3_nic *n);
 /* ---- short holds of the lease, for calls that execute their command at once ---- */
 
 /* Such a call begins with p3_trylease_enter().  It ends with p3_trylease_turn_back(),
- * having done nothing, if its command must go through p3_nic_do(), and with
- * p3_trylease_leave() if it has written to no peer and posted no event. */
+ * having done nothing, if its command must go through p3_nic_do(); with
+ * p3_trylease_leave() if it has written to no peer and posted no event; and with
+ * p3_trylease_leave_to() if it has written to one peer. */
 
 /* Give the lease back, having done nothing.  Return false. */
 static P3_RARE bool p3_trylease_turn_back(struct p3_nic *n)
@@ -113,6 +116,17 @@ static P3_HOT bool p3_trylease_enter(struct p3_nic *n)
 		return true;
 	p3_trylease_turn_back(n);
 	return false;
+}
+
+/* End a hold that has sent a request to p, and has posted these news.  Return true. */
+static P3_HOT bool p3_trylease_leave_to(
+	struct p3_nic *n, const struct p3_peer *p, uint32_t posted)
+{
+	p3_count(&n->count[P3_C_LEASE_HOST], 1);
+	FAULT_POINT("command.executed");
+	p3_lease_leave_to(n, p, posted);
+	p3_call_end(n);
+	return true;
 }
 
 /* End a hold that has executed a command. */

@@ -4,16 +4,6 @@
 #include "nic/host/call.h"
 #include "nic/proto/tx.h"
 
-/* End a hold that has sent a request to p. */
-static P3_HOT bool req_leave(struct p3_nic *n, const struct p3_peer *p, uint32_t posted)
-{
-	p3_count(&n->count[P3_C_LEASE_HOST], 1);
-	FAULT_POINT("command.executed");
-	p3_lease_leave_to(n, p, posted);
-	p3_call_end(n);
-	return true;
-}
-
 P3_SPREAD
 bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 {
@@ -23,7 +13,7 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 		return false;
 	if (p3_unlikely(!p3_tx_put_now(n, handle, m, &p, &posted)))
 		return p3_trylease_turn_back(n);
-	return req_leave(n, p, posted);
+	return p3_trylease_leave_to(n, p, posted);
 }
 
 P3_SPREAD
@@ -37,7 +27,7 @@ bool p3_nic_inject(
 	if (p3_unlikely(!p3_ni_is(n, ni, ni_handle) ||
 			!p3_tx_put_bytes_now(n, ni, bytes, m, &p)))
 		return p3_trylease_turn_back(n);
-	return req_leave(n, p, 0);
+	return p3_trylease_leave_to(n, p, 0);
 }
 
 static P3_HOT bool req_ask(
@@ -49,7 +39,7 @@ static P3_HOT bool req_ask(
 		return false;
 	if (p3_unlikely(!p3_tx_ask_now(n, handle, m, kind, &p, &posted)))
 		return p3_trylease_turn_back(n);
-	return req_leave(n, p, posted);
+	return p3_trylease_leave_to(n, p, posted);
 }
 
 P3_SPREAD
@@ -73,5 +63,5 @@ bool p3_nic_atomic(struct p3_nic *n, uint64_t handle, const struct p3_move *m, b
 	if (p3_unlikely(!p3_tx_atomic_now(
 		    n, handle, m, fetch ? P3_REQ_GETPUT : P3_REQ_PUT, &p, &posted)))
 		return p3_trylease_turn_back(n);
-	return req_leave(n, p, posted);
+	return p3_trylease_leave_to(n, p, posted);
 }

@@ -127,7 +127,8 @@ static void deliver_place_pull(
 		pull->addr = p3_get(&src->addr);
 }
 
-/* The pull of a long put has ended, or the interface of its descriptor has closed. */
+/* The pull of a long put or of a WRITE has ended, or the interface of its descriptor has
+ * closed. */
 static void deliver_put_pulled(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	const struct p3_answer a = {.kind = pull->span.md ? P3_RSP_DONE : P3_RSP_NONE,
@@ -145,22 +146,33 @@ static void deliver_put_pulled(struct p3_nic *n, struct p3_pull *pull, uint32_t 
 	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
 }
 
+struct p3_pull *p3_deliver_pull(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
+{
+	struct p3_pull *pull = p3_pull_alloc(n, p);
+	if (!pull)
+		return NULL;
+	pull->xfer_id = r->xfer;
+	deliver_place_pull(n, pull, r);
+	pull->length = r->ask.length;
+	pull->peer_pending = r->pending;
+	pull->ahead = n->conf.bulk && r->flags & P3_F_AHEAD;
+	pull->over = deliver_put_pulled;
+	return pull;
+}
+
 /* Begin a long put.  Return false if the request must wait: no pull is free for this
  * peer, or an exchange waits for the same bytes. */
 static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_incoming *r, const struct p3_hit *hit)
 {
-	struct p3_pull *pull = p3_getput_precedes(n, p, hit) ? NULL : p3_pull_alloc(n, p);
+	struct p3_pull *pull =
+		p3_getput_precedes(n, p, hit) ? NULL : p3_deliver_pull(n, p, r);
 	if (!pull)
 		return false;
 	struct p3_md *md = hit->md;
-	pull->xfer_id = r->xfer;
-	deliver_place_pull(n, pull, r);
 	pull->length = hit->mlength;
 	pull->ack = deliver_wants_ack(n, p, r, md);
-	pull->peer_pending = r->pending;
-	pull->ahead = n->conf.bulk && r->flags & P3_F_AHEAD;
-	pull->over = deliver_put_pulled;
 	deliver_accept(n, p, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
@@ -170,6 +182,20 @@ static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
 	if (pull->first)
 		p->behind = true;
 	return true;
+}
+
+void p3_deliver_offer(
+	struct p3_nic *n, const struct p3_incoming *r, struct p3_xfer_slot *x)
+{
+	p3_xfer_publish(n, x);
+	FAULT_POINT("serve.published");
+	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
+		.pending = r->pending,
+		.mlength = x->length,
+		.xfer = p3_xfer_name(x),
+		.addr = p3_get(&x->pub->addr),
+		.heap = p3_get(&x->pub->heap)};
+	p3_rsp_send(n, x->peer, &a);
 }
 
 static bool deliver_get_long(struct p3_nic *n, struct p3_peer *p,
@@ -188,15 +214,7 @@ static bool deliver_get_long(struct p3_nic *n, struct p3_peer *p,
 	p3_span_begin(&x->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &x->span, PTL_EVENT_GET_START);
-	p3_xfer_publish(n, x);
-	FAULT_POINT("serve.published");
-	struct p3_answer a = {.kind = P3_RSP_REPLY_LONG,
-		.pending = r->pending,
-		.mlength = hit->mlength,
-		.xfer = p3_xfer_name(x),
-		.addr = p3_get(&x->pub->addr),
-		.heap = p3_get(&x->pub->heap)};
-	p3_rsp_send(n, p, &a);
+	p3_deliver_offer(n, r, x);
 	return true;
 }
 

@@ -314,7 +314,8 @@ void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died)
 {
 	uint32_t fail = died ? PTL_NI_FAIL : PTL_NI_OK;
-	p3_why_nowhere(n, t->peer, t->kind, &t->move);
+	if (!p3_pending_is_rma(t))
+		p3_why_nowhere(n, t->peer, t->kind, &t->move);
 	if (!t->md) {
 		p3_pending_free(n, t);
 		return;

@@ -366,6 +366,26 @@ int p3_hold_told(struct p3_nic *n, const struct p3_cmd *c);
 /* Command: fail the requests that have been held for too long, and report the rest. */
 int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c);
 
+/* ---- requests into a lane (req_tx.c) ---- */
+
+/* Return true if there is room for a request of this number of cells, whose response
+ * needs rsp cells.  Give the pair its full lane if that is what the request needs. */
+bool p3_req_has_room(struct p3_nic *n, struct p3_peer *p, uint32_t cells, uint32_t rsp);
+/* Begin a request for which there is room, and return its header.  After enough requests
+ * first switch to the full ring: a switch cell without a request behind it could stay
+ * untaken for long, and look like an untaken message.  A full ring touches more cache
+ * lines and pages than a base ring: if the full rings of all pairs exceed a CPU's cache,
+ * only a pair that has long requests, or whose base ring is too short, gets one. */
+struct p3_cell *p3_req_begin(
+	struct p3_nic *n, struct p3_peer *p, uint32_t cells, bool is_long);
+/* Publish the request that is filled in; word0 is that of its header. */
+void p3_req_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint32_t rsp);
+/* Send a put that is in no queue.  Return false if it is long, or there is no room. */
+bool p3_req_put(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t);
+/* Send a pending, and move it to those that wait for their response.  Return false if
+ * there is no room, or no slot for a long one, or an exchange of its bytes waits. */
+bool p3_req_send(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t);
+
 /* ---- requests sent (tx.c) ---- */
 
 /* A put that needs no response and finds room leaves at once.  The other requests become
@@ -558,6 +578,14 @@ P3_RARE bool p3_deliver_keeps(
 P3_RARE bool p3_deliver_keeps_behind_end(struct p3_peer *p);
 /* Let passes look at the peer's requests again. */
 P3_RARE void p3_deliver_keep_no_more(struct p3_nic *n, struct p3_peer *p);
+
+/* Return a pull for a long put, whose span the caller sets, or NULL if none is free for
+ * this peer. */
+struct p3_pull *p3_deliver_pull(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r);
+/* Offer the bytes of a slot that serves a long get (p3_xfer_serve()), and answer. */
+void p3_deliver_offer(
+	struct p3_nic *n, const struct p3_incoming *r, struct p3_xfer_slot *x);
 
 /* A request whose entry the host has found, and whose bytes the firmware is to move. */
 struct p3_placed {

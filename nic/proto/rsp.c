@@ -78,8 +78,9 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 	const struct p3_answer *a)
 {
 	struct p3_xfer_slot *x = t->xfer;
-	if (!rsp_md_lives(n, t)) {
-		/* The descriptor is gone, which is no failure for the target. */
+	bool rma = p3_pending_is_rma(t);
+	if (rma ? !t->rma : !rsp_md_lives(n, t)) {
+		/* No one wants the bytes any more, which is no failure for the target. */
 		p3_xfer_release(n, t->xfer, PTL_NI_OK);
 		t->xfer = NULL;
 		p3_pending_free(n, t);
@@ -90,12 +91,16 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 		.xfer_id = x->peer_id,
 		.addr = a->addr,
 		.heap = a->heap,
-		.length = rsp_reply_space(t, a->mlength),
-		.over = p3_pending_end_get,
+		.length = rma ? a->mlength : rsp_reply_space(t, a->mlength),
+		.over = rma ? p3_cci_rma_pulled : p3_pending_end_get,
 		.get = t};
-	rsp_accept(n, p, t, pull->length, &pull->span.rec);
-	p3_span_begin(&pull->span, t->md, t->move.offset);
-	p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
+	if (p3_unlikely(rma)) {
+		p3_cci_rma_expect(t, pull);
+	} else {
+		rsp_accept(n, p, t, pull->length, &pull->span.rec);
+		p3_span_begin(&pull->span, t->md, t->move.offset);
+		p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
+	}
 	t->state = P3_PEND_PULLING;
 	p3_pull_begin(n, pull);
 }
@@ -108,6 +113,8 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 	bool put = t->kind == P3_REQ_PUT;
 	if (mlength > t->move.length)
 		return false;
+	if (p3_unlikely(p3_pending_is_rma(t)) && a->kind != P3_RSP_REPLY_LONG)
+		return p3_cci_rma_answered(n, t, c, a);
 	switch (a->kind) {
 	case P3_RSP_NONE:
 		if (t->send.md) /* of a long put */

@@ -134,11 +134,40 @@ static inline bool rx_done(
 	return true;
 }
 
+/* Take a WRITE or a READ of CCI. */
+static __attribute__((noinline)) bool rx_take_rma(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+{
+	struct p3_incoming r;
+	const uint64_t as_put =
+		p3_field_in(P3_HEADER_KIND, P3_REQ_CCI_WRITE - P3_REQ_PUT);
+	p3_incoming_load(p, c, w0 - as_put, &r);
+	const char *why = rx_wrong(n, &r);
+	if (!why && (!r.pending || !r.ask.length || r.flags & P3_F_ATOMIC))
+		why = "a bad RMA request";
+	if (p3_unlikely(why != NULL)) {
+		p3_peer_ignore(n, p, why);
+		return false;
+	}
+	P3_TRACE(take, n, p, p3_word0_kind(w0), r.ask.length);
+	if (!p3_cci_rma_deliver(n, p, &r)) {
+		P3_TRACE(wait, n, p, p3_word0_kind(w0));
+		return false;
+	}
+	FAULT_POINT("cci.request_taken");
+	p3_ring_take(&p->req_in, r.ncells);
+	n->worked = true;
+	n->msgs++;
+	return true;
+}
+
 /* Take what is no request of Portals. */
 static __attribute__((noinline)) bool rx_take_other(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
 	uint32_t kind = p3_word0_kind(w0);
+	if (kind == P3_REQ_CCI_WRITE || kind == P3_REQ_CCI_READ)
+		return rx_take_rma(n, p, c, w0);
 	return p3_likely(kind > P3_REQ_GETPUT)
 		       ? p3_cci_req_take(n, p, c, w0)
 		       : rx_control_cell(n, p, kind, p3_word0_ncells(w0));

@@ -22,16 +22,21 @@ enum p3_pending_state {
 	P3_PEND_PULLING /* get: the data are being read */
 };
 
-/* One put, get or getput of this node that has not ended. */
+/* One put, get or getput of this node that has not ended; or the data of a WRITE, which
+ * go as those of a put, or of a READ of CCI. */
 struct p3_pending {
 	struct p3_object o;
 	struct p3_link link; /* in its peer's queue, then in its peer's outstanding */
 	struct p3_peer *peer;
 	struct p3_md *md; /* descriptor of the ACK or the REPLY */
-	uint64_t md_name; /* name of md at the call: md may be unlinked meanwhile */
+	union {
+		uint64_t md_name;      /* name of md at the call: md may be unlinked
+					* meanwhile */
+		struct p3_cci_tx *rma; /* CCI: the operation; NULL: it has ended */
+	};
 	uint8_t state;
 	uint8_t kind; /* p3_req_kind */
-	uint8_t ni;
+	uint8_t ni;   /* P3_JOB_NIS: of CCI */
 	bool is_long;
 	union {
 		uint32_t rsp_cells; /* sent: cells reserved in the response ring */
@@ -53,6 +58,17 @@ static inline uint32_t p3_pending_name(const struct p3_pending *t)
 {
 	uint32_t gen = p3_handle_gen(p3_get(&t->o.name));
 	return (gen | 1u << 13) << 18 | p3_obj_index(&t->o);
+}
+
+static inline bool p3_pending_is_rma(const struct p3_pending *t)
+{
+	return t->ni == P3_JOB_NIS;
+}
+
+/* Return the kind of a pending's request in the lane. */
+static inline uint32_t p3_pending_kind(const struct p3_pending *t)
+{
+	return t->kind + (p3_pending_is_rma(t) ? P3_REQ_CCI_WRITE - P3_REQ_PUT : 0u);
 }
 
 static inline bool p3_pending_md_lives(const struct p3_pending *t)

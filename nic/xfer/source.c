@@ -63,7 +63,6 @@ struct p3_xfer_slot *p3_xfer_alloc(
 		false;
 	x->span.md = NULL;
 	x->peer_id = x->cci = 0;
-	x->abandoned = 0;
 	x->produced = x->again = 0;
 	if (++x->gen == 0)
 		++x->gen; /* id 0 means none */

@@ -66,8 +66,7 @@ struct p3_pull {
 	void (*over)(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 	struct p3_pending *get; /* this node's get, or NULL */
 	uint32_t peer_pending;  /* put: name of the initiator's pending */
-	uint64_t token, region; /* CCI: the operation, and the region that is written;
-				 * else 0 */
+	uint64_t region;        /* CCI: name of the region that is written; else 0 */
 	struct p3_topic topic;
 	struct p3_fetch *fetches; /* in the order of their places */
 	uint64_t asked;           /* bytes up to here are fetched */
@@ -132,9 +131,7 @@ struct p3_xfer_slot {
 	struct p3_range change; /* bytes of the exchange */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* readable bytes: region, offset */
-	uint64_t cci;        /* CCI: name of the region that is read or written; else 0 */
-	uint8_t abandoned; /* CCI: its endpoint ended before the answer to its operation,
-			    * 1: a WRITE, 2: a READ; else 0 */
+	uint64_t cci;        /* serving a READ: name of the region that is read; else 0 */
 	uint64_t length;
 	uint32_t window;  /* number of its window, or P3_NONE */
 	uint64_t lent_ns; /* time at which the window was lent */

@@ -36,7 +36,7 @@ static void open_end(uint32_t k)
 
 static void close_end(uint32_t k)
 {
-	p3_cci_endpoint_destroy(ends[k].ep);
+	check(p3_cci_endpoint_destroy(rig.nic, ends[k].ep), true, "destroy");
 	ends[k].ep = NULL;
 }
 

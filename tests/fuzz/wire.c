@@ -525,11 +525,11 @@ static struct p3_cci_conn *pick_conn(struct fake *f, struct input *in)
 	return NULL;
 }
 
-static void cci_say(uint32_t kind, uint32_t flags, uint32_t head, uint64_t len)
+static void cci_say(uint32_t kind, uint32_t flags, uint64_t len)
 {
 	m.kind = kind;
 	m.flags = flags;
-	m.ncells = m.says = p3_cci_cells(head, len);
+	m.ncells = m.says = p3_cci_cells(len);
 }
 
 static void cci_words(uint64_t word1, uint64_t token, uint64_t tag)
@@ -546,12 +546,12 @@ static void cci_msg(struct fake *f, struct input *in)
 	uint64_t len = length_of(in) % 1200;
 	bool reliable = conn && conn->pub.attribute != CCI_CONN_ATTR_UU, last = how & 7;
 	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (how & 0x18 ? 0u : P3_F_CCI_LATER);
-	cci_words(p3_field_in(P3_CCI_MSG_LENGTH, len) |
+	cci_words(p3_field_in(P3_CCI_LENGTH, len) |
 			  p3_field_in(P3_CCI_MSG_SEQ, conn ? conn->seq_in : 0) |
 			  p3_field_in(P3_CCI_ROOM, reliable && last),
 		reliable ? how : 0, conn ? conn->tag : rig_number(in, f));
-	fill(P3_CCI_MSG_DATA, how);
-	cci_say(P3_REQ_CCI_MSG, flags, P3_CCI_MSG_HEAD, len);
+	fill(P3_CCI_DATA, how);
+	cci_say(P3_REQ_CCI_MSG, flags, len);
 }
 
 static void cci_ask(struct fake *f, struct input *in)
@@ -562,36 +562,55 @@ static void cci_ask(struct fake *f, struct input *in)
 	uint64_t total = last ? len : CCI_CONN_REQ_LEN;
 	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (how & 0x18 ? 0u : P3_F_CCI_LATER);
 	(void)f;
-	fill(P3_CCI_CONNECT_DATA, how);
-	cci_words(p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
+	fill(P3_CCI_DATA, how);
+	cci_words(p3_field_in(P3_CCI_LENGTH, len) |
+			  p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
 			  p3_field_in(P3_CCI_CONNECT_ATTRIBUTE, how >> 6) |
 			  p3_field_in(P3_CCI_ROOM, last),
 		how,
 		p3_field_in(P3_CCI_CONNECT_NUMBER, 1 + (how >> 5 & 1)) |
 			p3_field_in(P3_CCI_CONNECT_MTU, how & 1 ? 4096 : 128));
-	m.w[p3_field_word(P3_CCI_CONNECT_LENGTH)] = len;
-	cci_say(P3_REQ_CCI_CONNECT, flags, P3_CCI_CONNECT_HEAD, len);
+	cci_say(P3_REQ_CCI_CONNECT, flags, len);
 }
 
-/* DECIDE, READY, ALIVE, and RMA. */
+/* WRITE and READ, mostly of a region. */
+static void cci_data(struct fake *f, struct input *in)
+{
+	const struct p3_cci_conn *conn = pick_conn(f, in);
+	uint8_t how = in_u8(in);
+	struct p3_request r = {.ncells = 1};
+	fill(P3_EAGER_DATA, how);
+	if (how & 1)
+		long_request(f, in, how & 2 ? P3_REQ_PUT : P3_REQ_GET, &r);
+	else if (how & 2)
+		eager_put(f, in, &r);
+	else
+		short_get(f, in, &r);
+	r.pending |= 1;
+	r.hdr = conn ? conn->tag : rig_number(in, f);
+	if (conn && how & 0xc)
+		r.bits = conn->ep->region[how >> 6].name;
+	say(pack(&r));
+	m.kind += P3_REQ_CCI_WRITE - P3_REQ_PUT;
+}
+
+/* DECIDE, READY and ALIVE. */
 static void cci_other(struct fake *f, struct input *in)
 {
 	const struct p3_cci_conn *conn = pick_conn(f, in);
 	uint8_t how = in_u8(in);
-	uint32_t kind =
-		P3_REQ_CCI_DECIDE + how % (P3_REQ_CCI_ALIVE - P3_REQ_CCI_DECIDE + 1);
-	bool rma = kind == P3_REQ_CCI_WRITE || kind == P3_REQ_CCI_READ;
-	uint64_t len = rma ? length_of(in) : 0;
+	uint32_t kind = how & 3   ? P3_REQ_CCI_DECIDE
+			: how & 4 ? P3_REQ_CCI_READY
+				  : P3_REQ_CCI_ALIVE;
 	for (int i = 4; i < 8; i++)
 		m.w[i] = rig_number(in, f);
-	if (rma)
-		m.w[p3_field_word(P3_CCI_RMA_LENGTH)] = len;
-	cci_words(p3_field_in(P3_CCI_ROOM, kind != P3_REQ_CCI_READY), how,
+	cci_words(p3_field_in(P3_CCI_ROOM, kind != P3_REQ_CCI_READY) |
+			  p3_field_in(P3_CCI_DECIDE_MTU, kind != P3_REQ_CCI_DECIDE ? 0
+							 : how & 8                 ? 128
+								   : 4096),
+		kind != P3_REQ_CCI_READY ? how | 1u : 0,
 		conn ? conn->tag : rig_number(in, f));
-	cci_say(kind, how >> 6, P3_CCI_WRITE_HEAD,
-		kind == P3_REQ_CCI_WRITE && !(how >> 6) ? len % 1000 : 0);
-	if (kind == P3_REQ_CCI_DECIDE)
-		m.w[p3_field_word(P3_CCI_DECIDE_MTU)] = how & 1 ? 128 : 4096;
+	cci_say(kind, kind == P3_REQ_CCI_DECIDE && how & 0x80 ? P3_F_CCI_ACCEPT : 0, 0);
 }
 
 /* Answer an operation or a request of this node. */
@@ -606,9 +625,6 @@ static void cci_answer(struct fake *f, struct input *in)
 	if (conn && kind == P3_REQ_CCI_MSG && !p3_list_empty(&conn->fifo)) {
 		const struct p3_cci_tx *tx =
 			p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
-		kind = tx->op == P3_CCI_OP_MSG || tx->is.data_done ? P3_REQ_CCI_MSG
-		       : tx->op == P3_CCI_OP_WRITE                 ? P3_REQ_CCI_WRITE
-								   : P3_REQ_CCI_READ;
 		token = tx->token;
 	}
 	memset(m.w, 0, P3_CELL);
@@ -623,7 +639,8 @@ static void cci_answer(struct fake *f, struct input *in)
 void wire_cci_step(struct input *in)
 {
 	static void (*const makes[])(struct fake * f, struct input * in) = {cci_msg,
-		cci_msg, cci_msg, cci_ask, cci_other, cci_answer, cci_answer, cci_answer};
+		cci_msg, cci_data, cci_ask, cci_other, cci_answer, cci_answer,
+		cci_answer};
 	uint32_t which = in_below(in, 8);
 	struct fake *f = rig_pick(in);
 	makes[which](f, in);

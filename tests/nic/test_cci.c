@@ -163,7 +163,7 @@ static void exchange(unsigned rank, cci_conn_attribute_t attribute)
 	}
 	sync_nodes();
 	CHECK_EQ(p3_cci_disconnect(conn), CCI_SUCCESS);
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 	sync_nodes();
 }
 
@@ -237,7 +237,7 @@ NODES_CASE(refused_messages_come_again_in_order, 2)
 		give(e);
 	}
 	sync_nodes();
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- RMA ---- */
@@ -333,7 +333,7 @@ NODES_CASE(remote_memory_is_written_and_read, 2)
 	else
 		be_initiator(ep, conn);
 	sync_nodes();
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- ends of peers ---- */
@@ -368,7 +368,7 @@ NODES_CASE(a_closed_connection_and_a_dead_peer_end_sends, 2)
 			break;
 	}
 	if (rank == 1)
-		p3_cci_endpoint_destroy(ep);
+		CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 #define READS 6u
@@ -451,7 +451,7 @@ NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 	if (rank == 1)
 		read_until_death(ep, conn, &r);
 	if (rank == 1)
-		p3_cci_endpoint_destroy(ep);
+		CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- an exchange beside RMA ---- */
@@ -496,7 +496,7 @@ NODES_CASE(a_write_waits_for_an_exchange_and_is_done, 2)
 		give(next(ep, CCI_EVENT_SEND));
 	sync_nodes();
 	CHECK_PATTERN(at, 0, PART, 1);
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- time-outs of RMA ---- */
@@ -585,7 +585,7 @@ NODES_CASE(time_without_progress_ends_an_rma, 2)
 		p3_release(&slow.done, 1);
 	}
 	sync_nodes();
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- what lies behind others ---- */
@@ -634,7 +634,7 @@ NODES_CASE(a_look_finds_a_message_behind_others, 2)
 			find_at_once(ep);
 		sync_nodes();
 	}
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- a handler that takes events ---- */
@@ -685,7 +685,7 @@ NODES_CASE(a_handler_finds_its_own_thread_revoking, 1)
 	p3_release(&q->owner.inside, 0);
 	CHECK_EQ(pthread_join(second, NULL), 0);
 	CHECK_EQ(interrupted.rc, CCI_EAGAIN);
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- the first request of a client ---- */
@@ -736,7 +736,7 @@ NODES_CASE(a_request_before_the_answer_accepts, 2)
 			give(next(ep, CCI_EVENT_RECV));
 		sync_nodes();
 	}
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
 /* ---- OS handles ---- */
@@ -782,5 +782,5 @@ NODES_CASE(sleepers_do_not_wait_for_ticks, 2)
 	echo(ep, conn, rank == 0);
 	CHECK(p3_nic_counter(nic(), P3_C_TAKEOVERS) - before < ECHOS / 4);
 	sync_nodes();
-	p3_cci_endpoint_destroy(ep);
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }

@@ -167,10 +167,12 @@ static enum fate fate_of_request(const uint64_t w[8], unsigned flip, uint64_t *l
 		return STAYS;
 	if (kind == P3_REQ_PAD)
 		return cells == left ? PADDED : BAD;
-	if ((kind == P3_REQ_CCI_DECIDE || kind == P3_REQ_CCI_READY ||
-		    kind == P3_REQ_CCI_ALIVE) &&
-		cells == 1)
-		return PADDED; /* without a meaning to a node without connections */
+	if (kind == P3_REQ_CCI_READY || kind == P3_REQ_CCI_ALIVE) {
+		bool asks = w[2] && !(w[0] >> 40 & P3_F_CCI_MORE);
+		bool good = cells == 1 && !(w[1] & 0xffff) && w[1] >> 48 == asks &&
+			    (w[2] || kind == P3_REQ_CCI_READY);
+		return good ? PADDED : BAD; /* for a node without connections */
+	}
 	if (kind < P3_REQ_PUT || kind > P3_REQ_GETPUT || (is_atomic(w) && !atomic) ||
 		(!atomic && kind == P3_REQ_GETPUT) || (atomic && !is_whole_atomic(w)))
 		return BAD;

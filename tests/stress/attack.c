@@ -249,7 +249,7 @@ static void wild_cci(struct p3_nic *n, struct p3_peer *p)
 {
 	uint32_t kind = attack_dice() % 2 ? P3_REQ_CCI_CONNECT
 					  : P3_REQ_CCI_MSG + (uint32_t)attack_dice() % 8;
-	uint32_t k = 1 + (uint32_t)attack_dice() % 3, len = 24 + 64 * (k - 1);
+	uint32_t k = 1 + (uint32_t)attack_dice() % 3, len = 32 + 64 * (k - 1);
 	if (!p3_peer_has_room(p, &p->req_out, k))
 		return;
 	struct p3_cell *c = p3_ring_begin(&p->req_out, k);
@@ -257,13 +257,13 @@ static void wild_cci(struct p3_nic *n, struct p3_peer *p)
 		p3_set(&c->w[i], attack_number());
 	if (kind == P3_REQ_CCI_CONNECT && attack_dice() % 8) {
 		p3_format_set(c, P3_CCI_ROOM,
-			p3_field_in(P3_CCI_CONNECT_TOTAL, len) |
+			p3_field_in(P3_CCI_LENGTH, len) |
+				p3_field_in(P3_CCI_CONNECT_TOTAL, len) |
 				p3_field_in(P3_CCI_CONNECT_ATTRIBUTE, attack_dice() % 3) |
 				p3_field_in(P3_CCI_ROOM, 1));
 		p3_format_set(c, P3_CCI_TAG,
 			p3_field_in(P3_CCI_CONNECT_NUMBER, HONEST_CCI_SERVICE) |
 				p3_field_in(P3_CCI_CONNECT_MTU, 4096));
-		p3_format_set(c, P3_CCI_CONNECT_LENGTH, len);
 	}
 	uint32_t flags = attack_dice() % 4 ? 0 : (uint32_t)attack_dice() % 4;
 	p3_ring_publish(&p->req_out, p3_word0(kind, flags, k), k);
