@@ -220,7 +220,7 @@ dumped() {
 	[ "$(stat -c %s "$core")" -lt $((64 << 20)) ] || fail "$(stat -c %s "$core") bytes"
 	dump "$core" >text 2>said || fail "the core: $(cat said)"
 	has text '^# node 1: trace_node, pid [0-9]+, dumped core, '
-	has text ': [0-9a-f]{8} [a-z_0-9]*(p3|tx)_[a-z_.0-9]*\+[0-9a-f]{4} \([0-9]+ ns\) send put to 0'
+	has text ': [0-9a-f]{8} [a-z_0-9]*(p3|tx|req)_[a-z_.0-9]*\+[0-9a-f]{4} \([0-9]+ ns\) send put to 0'
 	[ "$(dump --at send "$core" | grep -c 'send put to 0 .* 8 B')" = 501 ] || fail "puts"
 	compare "$core"
 	dump --json "$core" >json || fail json
