@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other processes of this host: their calls, packets, births and ends. */
+/*
+ * The other processes of this host: their connections, packets, births and ends; the
+ * descriptors of a mesh, and the epoll set of its thread.
+ */
 #include "lib/domain/internal.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -14,10 +17,104 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CALLS     2048 /* calls in a row: more than can be pending */
-#define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
-#define PACKETS   16 /* packets taken from one connection in a row */
-#define TURNS     64 /* rows taken at a member's end: more packets than a socket holds */
+#define CALLS      2048 /* calls in a row: more than can be pending */
+#define SILENT_NS  (2 * (uint64_t)P3_SETTLE_NS)
+#define PACKETS    16 /* packets taken from one connection in a row */
+#define TURNS      64 /* rows taken at a member's end: more packets than a socket holds */
+
+#define REPORTS    8 /* most lines about wrong behavior in REPORTS_NS */
+#define REPORTS_NS 1000000000
+
+/* ---- descriptors ---- */
+
+void p3_mesh_close(p3_a32 *fd)
+{
+	int was = p3_mesh_fd(fd);
+	p3_set(fd, P3_MESH_NONE);
+	if (was >= 0)
+		close(was);
+}
+
+int p3_mesh_watch(
+	struct p3_mesh *m, int op, int fd, enum p3_mesh_watch what, uint32_t which)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
+bool p3_mesh_watches(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
+{
+	return p3_mesh_watch(m, EPOLL_CTL_MOD, p3_mesh_fd(fd), what, which) == 0;
+}
+
+void p3_mesh_unwatch(struct p3_mesh *m, p3_a32 *fd)
+{
+	int was = p3_mesh_fd(fd);
+	if (was >= 0 && p3_mesh_watch(m, EPOLL_CTL_DEL, was, P3_MESH_CONN, 0) == 0)
+		p3_mesh_close(fd);
+	p3_set(fd, P3_MESH_NONE);
+}
+
+void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	p3_mesh_unwatch(m, &c->fd);
+	c->called = c->slot = P3_MESH_NONE;
+	c->incarnation = 0;
+	c->born_sent = c->awaited = c->owes = false;
+}
+
+void p3_mesh_pause(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what)
+{
+	*paused = true;
+	(void)p3_mesh_watch(m, EPOLL_CTL_DEL, p3_mesh_fd(fd), what, 0);
+}
+
+void p3_mesh_resume(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what)
+{
+	if (*paused)
+		*paused = p3_mesh_watch(m, EPOLL_CTL_ADD, p3_mesh_fd(fd), what, 0) != 0;
+}
+
+/* ---- connections ---- */
+
+int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	int all[P3_JOB_FDS], fds[3];
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_BORN);
+	unsigned n = p3_nic_fds(m->nic, all);
+	msg.heap_len = p3_nic_heap_len(m->nic);
+	fds[0] = all[0];
+	fds[1] = all[1];
+	fds[2] = all[P3_JOB_FDS - 1];
+	int rc = p3_job_send(p3_mesh_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	c->born_sent |= !rc;
+	FAULT_POINT("meet.told");
+	return rc;
+}
+
+/* Print a line about a process that breaks the rules, whose connection is closed.  The
+ * number of these lines is limited: one for each process in a row. */
+static void conn_say_breach(
+	struct p3_mesh *m, const struct p3_mesh_conn *c, const char *what)
+{
+	uint64_t now = p3_now_ns();
+	if (now - m->reported_ns > REPORTS_NS) {
+		m->reported_ns = now;
+		m->nreported = 0;
+	}
+	if (m->reported_pid == c->os_pid || m->nreported == REPORTS)
+		return;
+	m->reported_pid = c->os_pid;
+	m->nreported++;
+	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
+		"one build of libportals, and let no other program connect to its "
+		"sockets)",
+		c->os_pid, what, m->place.path);
+}
 
 /* ---- end of a member ---- */
 
@@ -271,7 +368,7 @@ static void member_on_end_of_file(struct p3_mesh *m, struct p3_mesh_conn *c)
 
 static void member_breach(struct p3_mesh *m, struct p3_mesh_conn *c, const char *what)
 {
-	p3_mesh_say_breach(m, c, what);
+	conn_say_breach(m, c, what);
 	c->called = P3_MESH_NONE;
 	member_on_end_of_file(m, c);
 }
@@ -366,7 +463,7 @@ static void conn_close_silent(struct p3_mesh *m, struct p3_mesh_conn *c, const c
 	p3_mesh_receive(m, c);
 	if (!conn_is_silent(c))
 		return;
-	p3_mesh_say_breach(m, c, why);
+	conn_say_breach(m, c, why);
 	p3_mesh_hang_up(m, c);
 }
 

@@ -51,6 +51,7 @@
 #define QUIET_MS      UINT64_C(2000) /* silence that another call shall explain */
 #define FAR_CALLS     64             /* calls that are accepted in a row */
 #define CROWDED_NS    UINT64_C(1000000000) /* time while further calls wait */
+#define CONFIRM_NS    UINT64_C(2000000000) /* wait for the confirmations of a leave */
 
 /* Return the rank's remote process, or NULL if it is on this host. */
 static struct p3_remote *remote_of(const struct p3_mesh *m, uint32_t rank)
@@ -72,6 +73,36 @@ static struct p3_remote *remote_next(const struct p3_mesh *m, const struct p3_re
 static uint64_t remote_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Change what epoll waits for on a call; op is EPOLL_CTL_... */
+static int remote_epoll(struct p3_mesh *m, int op, const struct p3_call *c,
+	enum p3_mesh_watch what, uint32_t which)
+{
+	uint32_t out = c->state == P3_CALL_DIALING ? EPOLLOUT : 0;
+	struct epoll_event ev = {
+		.events = EPOLLIN | out, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, p3_mesh_fd(&c->fd), &ev);
+}
+
+static void remote_add_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
+{
+	if (remote_epoll(m, EPOLL_CTL_ADD, c, what, which))
+		p3_call_close(c); /* as if there were no descriptor for it */
+}
+
+static struct p3_connection remote_take_call(struct p3_mesh *m, struct p3_call *c)
+{
+	(void)remote_epoll(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
+	return p3_call_take(c);
+}
+
+static void remote_close_call(struct p3_mesh *m, struct p3_call *c)
+{
+	if (c->state != P3_CALL_NONE && !p3_call_is_lost(c))
+		(void)remote_epoll(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
+	p3_call_close(c);
 }
 
 /* Return true if it is this process's part to call that one. */
@@ -152,7 +183,7 @@ static bool remote_is_up(const struct p3_remote *r)
  * else the error because of which operations with it fail. */
 static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 {
-	p3_mesh_close_call(m, &r->call);
+	remote_close_call(m, &r->call);
 	remote_leave(r);
 	r->is_probe = false;
 	p3_remote_say_why_ended(m->node->modex, r, why);
@@ -168,6 +199,12 @@ static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 }
 
 /* ---- packets ---- */
+
+static void remote_post(
+	struct p3_mesh *m, const struct p3_remote *r, const struct p3_job_msg *msg)
+{
+	(void)p3_stream_post(m->node->modex->streams, r->rank, msg, NULL, 0);
+}
 
 static void remote_send_born(struct p3_mesh *m, struct p3_remote *r)
 {
@@ -201,7 +238,7 @@ static void remote_on_born(
 	/* Tell it that this node knows its process ids. */
 	struct p3_job_msg told = p3_member_message(m->node, P3_JOB_TOLD);
 	told.round = (uint32_t)p->msg.status;
-	(void)p3_mesh_send_to_remote(m, r->rank, &told);
+	remote_post(m, r, &told);
 	FAULT_POINT("remote.told");
 }
 
@@ -254,7 +291,7 @@ static bool remote_may_reconnect(
 static void remote_disconnect(struct p3_mesh *m, struct p3_remote *r)
 {
 	uint64_t now = p3_now_ns();
-	p3_mesh_close_call(m, &r->call);
+	remote_close_call(m, &r->call);
 	r->is_probe = false;
 	r->await_call_ns = now;
 	r->retry_ns = now + r->pause_ns;
@@ -274,7 +311,7 @@ static void remote_dial(struct p3_mesh *m, struct p3_remote *r)
 		return;
 	FAULT_POINT("remote.dialed");
 	p3_call_begin(&r->call, fd, &w->secret, w->rank, r->rank);
-	p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+	remote_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* After a connection or call that broke, call again, the first time at once. */
@@ -370,7 +407,7 @@ static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 	}
 	r->took_call |= before == P3_CALL_DIALING && r->call.state > before;
 	if (rc == 0 && !r->is_probe) {
-		c = p3_mesh_take_call(m, &r->call);
+		c = remote_take_call(m, &r->call);
 		remote_use(m, r, &c);
 	} else if (rc && rc != -EAGAIN && !remote_may_reconnect(r, before, rc)) {
 		remote_end(m, r, rc);
@@ -379,7 +416,8 @@ static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 			r->alive_ns = p3_now_ns(); /* its host has said so */
 		remote_reconnect(m, r);
 	}
-	p3_mesh_watch_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+	if (r->call.state != P3_CALL_NONE)
+		(void)remote_epoll(m, EPOLL_CTL_MOD, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* ---- callers: lines, each once ---- */
@@ -460,7 +498,7 @@ static bool caller_is_replaced(const struct p3_mesh *m, const struct p3_unauth *
 static void caller_adopt(struct p3_mesh *m, struct p3_unauth *s)
 {
 	struct p3_remote *r = caller_claims(m, s);
-	struct p3_connection c = p3_mesh_take_call(m, &s->call);
+	struct p3_connection c = remote_take_call(m, &s->call);
 	if (r && r->ended) { /* tell it that this node treats it as ended */
 		struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_DROPPED);
 		(void)p3_stream_say(&c, &msg);
@@ -474,7 +512,7 @@ static void caller_adopt(struct p3_mesh *m, struct p3_unauth *s)
 			remote_leave(r);
 		return;
 	}
-	p3_mesh_close_call(m, &r->call); /* a probe, or a call in vain */
+	remote_close_call(m, &r->call); /* a probe, or a call in vain */
 	r->is_probe = false;
 	FAULT_POINT("remote.welcomed");
 	remote_use(m, r, &c);
@@ -491,7 +529,7 @@ static void caller_receive(struct p3_mesh *m, struct p3_unauth *s)
 	else if (rc == -EACCES)
 		caller_say_not_of_job(m->node->modex, &s->from);
 	if (rc && rc != -EAGAIN)
-		p3_mesh_close_call(m, &s->call);
+		remote_close_call(m, &s->call);
 }
 
 /* Return a free entry for a new connection, or NULL. */
@@ -519,7 +557,7 @@ static void caller_close_slow(struct p3_mesh *m, uint64_t ns)
 			caller_say_mute(w, &s->from);
 		else if (says)
 			caller_say_crowd(w, &s->from);
-		p3_mesh_close_call(m, &s->call);
+		remote_close_call(m, &s->call);
 	}
 }
 
@@ -551,7 +589,7 @@ static int caller_accept_one(struct p3_mesh *m, struct p3_unauth *s)
 		return 0;
 	}
 	p3_call_accept(&s->call, fd, &w->secret, w->rank);
-	p3_mesh_add_call(m, &s->call, P3_MESH_UNAUTH, (uint32_t)(s - w->unauth));
+	remote_add_call(m, &s->call, P3_MESH_UNAUTH, (uint32_t)(s - w->unauth));
 	return 0;
 }
 
@@ -599,7 +637,7 @@ static void remote_begin(struct p3_mesh *m, struct p3_remote *r)
 		return;
 	}
 	if (r->call.state != P3_CALL_NONE)
-		p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+		remote_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 	else if (remote_is_called(m, r) && r->up.fd < 0)
 		remote_dial(m, r);
 	if (r->is_born)
@@ -617,7 +655,7 @@ static void caller_begin(struct p3_mesh *m)
 		p3_warn("the calls of other hosts cannot be waited for");
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
 		if (w->unauth[i].call.state != P3_CALL_NONE)
-			p3_mesh_add_call(m, &w->unauth[i].call, P3_MESH_UNAUTH, i);
+			remote_add_call(m, &w->unauth[i].call, P3_MESH_UNAUTH, i);
 }
 
 void p3_mesh_begin_remotes(struct p3_mesh *m)
@@ -682,7 +720,7 @@ static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now
 		remote_disconnect(m, r);
 	else if (r->call.state != P3_CALL_NONE && remote_is_up(r) && !r->is_quiet &&
 		 age > P3_AUTH_NS)
-		p3_mesh_close_call(m, &r->call);
+		remote_close_call(m, &r->call);
 }
 
 /* Call or probe a process whose connection has broken or is quiet, or that has not called
@@ -796,26 +834,6 @@ void p3_mesh_send_pids_to_remotes(struct p3_mesh *m)
 		}
 }
 
-void p3_mesh_send_leave_to_remotes(struct p3_mesh *m)
-{
-	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
-	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
-		if (!r->ended && r->begun) {
-			(void)p3_mesh_send_to_remote(m, r->rank, &msg);
-			FAULT_POINT("remote.leave_half");
-			r->owes_born = false;
-		}
-}
-
-bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m)
-{
-	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
-		if (!r->ended && r->is_born &&
-			p3_stream_owes(m->node->modex->streams, r->rank))
-			return true;
-	return false;
-}
-
 bool p3_mesh_has_news_of(struct p3_mesh *m, uint32_t *look)
 {
 	if (!m->node->modex)
@@ -836,7 +854,19 @@ void p3_mesh_receive_remotes(struct p3_mesh *m)
 		remote_go_on(m, r);
 }
 
-void p3_mesh_poll_remotes(struct p3_mesh *m)
+bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
+{
+	const struct p3_modex *w = m->node->modex;
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (p3_call_is_lost(&r->call) ||
+			(r->up.fd >= 0 && !p3_fd_is(r->up.fd, r->up.file)))
+			return true;
+	return w && (!p3_streams_own(w->streams) ||
+			    !p3_fd_is((int)p3_get(&w->listener), w->listener_file));
+}
+
+/* Do all work without waiting for events. */
+static void remote_poll(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	p3_mesh_check_remotes(m);
@@ -847,15 +877,34 @@ void p3_mesh_poll_remotes(struct p3_mesh *m)
 			caller_receive(m, &w->unauth[i]);
 }
 
-bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
+/* Return true if a process with an interface has not confirmed all packets. */
+static bool remote_owe_confirmations(const struct p3_mesh *m)
 {
-	const struct p3_modex *w = m->node->modex;
 	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
-		if (p3_call_is_lost(&r->call) ||
-			(r->up.fd >= 0 && !p3_fd_is(r->up.fd, r->up.file)))
+		if (!r->ended && r->is_born &&
+			p3_stream_owes(m->node->modex->streams, r->rank))
 			return true;
-	return w && (!p3_streams_own(w->streams) ||
-			    !p3_fd_is((int)p3_get(&w->listener), w->listener_file));
+	return false;
+}
+
+void p3_mesh_leave_remotes(struct p3_mesh *m)
+{
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (!r->ended && r->begun) {
+			remote_post(m, r, &msg);
+			FAULT_POINT("remote.leave_half");
+			r->owes_born = false;
+		}
+	/* Wait until all remote nodes have confirmed all packets.  A connection that
+	 * breaks now takes the last ones with it, such as the release of a barrier, and
+	 * then the other end takes the end of this process for a death in the barrier. */
+	uint64_t end = p3_now_ns() + CONFIRM_NS;
+	while (remote_owe_confirmations(m) && p3_now_ns() < end &&
+		!p3_mesh_has_lost_remotes(m)) {
+		remote_poll(m);
+		(void)poll(NULL, 0, 1); /* pause: between two looks */
+	}
 }
 
 void p3_mesh_end_remotes(struct p3_mesh *m)
