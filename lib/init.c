@@ -3,7 +3,6 @@
 #include "lib/init.h"
 #include "lib/domain/mesh.h"
 #include "lib/node/call.h"
-#include "lib/node/heap.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/seg.h"

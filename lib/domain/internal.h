@@ -26,7 +26,7 @@
 #define P3_LIB_DOMAIN_INTERNAL_H
 
 #include "lib/domain/mesh.h"
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "nic/streams.h"
 #include "shm/atomics.h"
 #include "shm/domain.h"

@@ -277,10 +277,6 @@ static int modex_exchange(struct p3_node *node)
 	struct p3_card card;
 	int own = modex_make_card(node, &card);
 	int rc = x->put(node, &card);
-	/* If the card cannot be published, publish in its place that this rank gives up,
-	 * which needs less: the others must not wait for it. */
-	if (rc)
-		x->give_up(node);
 	explicit_bzero(card.secret, sizeof card.secret);
 	rc = rc ? rc : x->fence(node);
 	rc = own ? own : rc;

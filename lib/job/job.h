@@ -147,7 +147,4 @@ int p3_job_start_life(struct p3_node *node);
 /* End the life thread. */
 void p3_job_stop_life(struct p3_node *node);
 
-/* Return a packet of this node: its rank, incarnation and process ids. */
-struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op);
-
 #endif

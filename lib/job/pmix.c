@@ -220,21 +220,6 @@ static const char *pmix_host_name(struct p3_node *node, uint32_t rank)
 
 /* ---- cards ---- */
 
-static int pmix_put(struct p3_node *node, const struct p3_card *card)
-{
-	char bytes[sizeof *card];
-	pmix_value_t v = {.type = PMIX_BYTE_OBJECT};
-	(void)node;
-	memcpy(bytes, card, sizeof bytes);
-	v.data.bo.bytes = bytes;
-	v.data.bo.size = sizeof bytes;
-	pmix_status_t status = pmix.put(PMIX_GLOBAL, KEY, &v);
-	if (status == PMIX_SUCCESS)
-		status = pmix.commit();
-	explicit_bzero(bytes, sizeof bytes);
-	return status == PMIX_SUCCESS ? 0 : pmix_say("PMIx_Put", status);
-}
-
 /* A fence, which PMIx's thread may end after this process has given it up. */
 static struct {
 	sem_t news;   /* posted after each change of the others */
@@ -383,11 +368,24 @@ static int pmix_fence(struct p3_node *node)
 	return pmix_say_gone(p3_get(&waits.ended) - 1);
 }
 
-/* The others find no card of this rank behind the fence, and take it for one that has
- * ended: the launcher counts such a rank as one that has come. */
-static void pmix_give_up(struct p3_node *node)
+/* After a failure come to the fence all the same, which the launcher counts: the others
+ * find no card of this rank behind it, and take it for one that has ended. */
+static int pmix_put(struct p3_node *node, const struct p3_card *card)
 {
+	char bytes[sizeof *card];
+	pmix_value_t v = {.type = PMIX_BYTE_OBJECT};
+	memcpy(bytes, card, sizeof bytes);
+	v.data.bo.bytes = bytes;
+	v.data.bo.size = sizeof bytes;
+	pmix_status_t status = pmix.put(PMIX_GLOBAL, KEY, &v);
+	if (status == PMIX_SUCCESS)
+		status = pmix.commit();
+	explicit_bzero(bytes, sizeof bytes);
+	if (status == PMIX_SUCCESS)
+		return 0;
+	int rc = pmix_say("PMIx_Put", status);
 	(void)pmix_fence(node);
+	return rc;
 }
 
 static int pmix_get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
@@ -423,7 +421,6 @@ static void pmix_end(struct p3_node *node)
 static const struct p3_modex_ops exchange = {.hosts = pmix_hosts,
 	.host_name = pmix_host_name,
 	.put = pmix_put,
-	.give_up = pmix_give_up,
 	.fence = pmix_fence,
 	.get = pmix_get,
 	.end = pmix_end};

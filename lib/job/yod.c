@@ -9,7 +9,7 @@
  * ends a process: yod itself has been killed.
  */
 #include "lib/job/job.h"
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -73,18 +73,6 @@ void p3_job_wake(struct p3_node *node)
 {
 	if (yod_has_lifeline(node) && yod_has_wake(node))
 		p3_fd_signal(node->wake_fd);
-}
-
-struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op)
-{
-	struct p3_job_msg all = p3_member_message(node, op);
-	struct p3_job_msg m = {.magic = all.magic,
-		.op = op,
-		.node = node->rank,
-		.incarnation = all.incarnation,
-		.layout = all.layout};
-	memcpy(m.pid, all.pid, sizeof m.pid);
-	return m;
 }
 
 /* ---- the modex by yod and its agents (lib/domain/mesh.h) ---- */
@@ -181,7 +169,7 @@ static int yod_modex_say(const char *what, int rc)
 
 static int yod_modex_put(struct p3_node *node, const struct p3_card *card)
 {
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_CARD);
+	struct p3_job_msg m = p3_member_message(node, P3_JOB_CARD);
 	int was, rc = -ENOSPC;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	int fd = memfd_create("p3-card", MFD_CLOEXEC);
@@ -192,22 +180,13 @@ static int yod_modex_put(struct p3_node *node, const struct p3_card *card)
 		rc = p3_job_send_to_yod(node, &m, &fd, 1);
 	if (fd >= 0)
 		close(fd);
-	if (rc)
+	if (rc) {
 		(void)yod_modex_say("sent", rc);
+		m.status = ECANCELED;
+		(void)p3_job_send_to_yod(node, &m, NULL, 0);
+	}
 	(void)pthread_setcancelstate(was, NULL);
 	return rc;
-}
-
-/* A card with a status has no file, and is all zeros.  It needs no descriptor. */
-static void yod_modex_give_up(struct p3_node *node)
-{
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_CARD);
-	int was;
-	m.seg_len = sizeof(struct p3_card);
-	m.status = ECANCELED;
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-	(void)p3_job_send_to_yod(node, &m, NULL, 0);
-	(void)pthread_setcancelstate(was, NULL);
 }
 
 /* Wait for the cards.  Print a line when that takes long: a rank that never calls
@@ -270,7 +249,6 @@ static const struct p3_modex_ops yod_modex = {.hosts = yod_modex_hosts,
 	.host_name = yod_modex_host_name,
 	.own_address = yod_modex_own_address,
 	.put = yod_modex_put,
-	.give_up = yod_modex_give_up,
 	.fence = yod_modex_fence,
 	.get = yod_modex_get,
 	.end = yod_modex_end};
@@ -357,7 +335,7 @@ static void yod_let_nodes_read(int sock)
 
 int p3_job_introduce(struct p3_node *node, bool *in_domain_out)
 {
-	struct p3_job_packet p = {.msg = p3_job_message(node, P3_JOB_HELLO)};
+	struct p3_job_packet p = {.msg = p3_member_message(node, P3_JOB_HELLO)};
 	const struct p3_job_msg *m = &p.msg;
 	int rc = p3_job_send_to_yod(node, m, NULL, 0);
 	FAULT_POINT("init.said_hello");

@@ -9,8 +9,8 @@
  * the loader's lock, and a constructor that runs under that lock may call this library,
  * which waits for node->life.
  */
-#include "lib/node/heap.h"
-#include "lib/node/conf.h"
+#include "lib/node/node.h"
+#include "shm/heap.h"
 #define P3_LOG_AREA P3_AREA_HEAP
 #include "shm/log.h"
 

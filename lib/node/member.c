@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of the other nodes: births, ends, and what the NIC is told of them. */
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "shm/layout.h"
 #include "shm/log.h"
 

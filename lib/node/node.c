@@ -5,7 +5,6 @@
  */
 #include "lib/node/node.h"
 #include "lib/node/call.h"
-#include "lib/node/conf.h"
 #include "shm/variant.h"
 #include "shm/atomics.h"
 #include "shm/process.h"
