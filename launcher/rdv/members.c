@@ -29,17 +29,6 @@ void p3_rdv_close_fds(int *fds, unsigned n)
 	}
 }
 
-bool p3_rdv_has_met(const struct p3_rdv_node *n, uint32_t about)
-{
-	return n->met[about / 64] >> about % 64 & 1;
-}
-
-void p3_rdv_set_met(struct p3_rdv_node *n, uint32_t about, bool met)
-{
-	uint64_t bit = UINT64_C(1) << about % 64;
-	n->met[about / 64] = met ? n->met[about / 64] | bit : n->met[about / 64] & ~bit;
-}
-
 /* Copy the descriptors that a birth of the node carries. */
 static void rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3])
 {
@@ -48,42 +37,25 @@ static void rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3])
 	fds_out[2] = born->heap_len ? born->fds[FD_HEAP] : -1;
 }
 
-void p3_rdv_owe_no_more(struct p3_rdv_node *dead, uint32_t by)
+void p3_rdv_owe_no_more(struct p3_rdv *r, uint32_t by, uint32_t dead)
 {
-	uint64_t bit = UINT64_C(1) << by % 64;
-	if (!(dead->owed[by / 64] & bit))
-		return;
-	dead->owed[by / 64] &= ~bit;
-	dead->owed_n--;
+	uint8_t *pair = &r->node[by].pair[dead];
+	r->node[dead].owed_n -= (*pair & PAIR_OWES) != 0;
+	*pair &= (uint8_t)~PAIR_OWES;
 }
 
-void p3_rdv_owe_nothing(struct p3_rdv *r, struct p3_rdv_node *dead)
+void p3_rdv_owe_nothing(struct p3_rdv *r, uint32_t dead)
 {
-	memset(dead->owed, 0, (r->conf.size + 63) / 64 * sizeof *dead->owed);
-	dead->owed_n = 0;
-	dead->reap_at = P3_NEVER;
+	for (uint32_t by = 0; by < r->conf.size; by++)
+		p3_rdv_owe_no_more(r, by, dead);
+	r->node[dead].reap_at = P3_NEVER;
 }
 
 /* yod waits for nothing from node i. */
 static void rdv_node_owes_nobody(struct p3_rdv *r, uint32_t i)
 {
-	for (uint32_t d = 0; d < r->conf.size; d++)
-		p3_rdv_owe_no_more(&r->node[d], i);
-}
-
-bool p3_rdv_is_part(const struct p3_rdv *r)
-{
-	return r->conf.here > 0;
-}
-
-bool p3_rdv_on_hosts(const struct p3_rdv *r)
-{
-	return p3_rdv_is_part(r) && r->conf.hosts >= 0;
-}
-
-bool p3_rdv_listens(const struct p3_rdv_node *n)
-{
-	return n->state == NODE_JOINED && n->sock >= 0;
+	for (uint32_t dead = 0; dead < r->conf.size; dead++)
+		p3_rdv_owe_no_more(r, i, dead);
 }
 
 bool p3_rdv_may_reap(const struct p3_rdv *r, uint32_t i)
@@ -256,7 +228,7 @@ static int rdv_transmit(struct p3_rdv *r, struct p3_rdv_node *to,
 	if (m->op == P3_JOB_BORN) {
 		bool copies = kept && kept[0] >= 0;
 		rdv_copy_fds_of(born, fds);
-		if (copies || p3_rdv_has_met(to, m->node))
+		if (copies || to->pair[m->node] & PAIR_MET)
 			n = m->heap_len ? 3 : 2;
 		return p3_job_send(to->sock, m, copies ? kept : fds, n);
 	}
@@ -264,7 +236,7 @@ static int rdv_transmit(struct p3_rdv *r, struct p3_rdv_node *to,
 		fds[0] = r->cards;
 		n = !m->status && r->cards >= 0;
 	} else if (m->op == P3_JOB_WELCOME) {
-		fds[0] = p3_rdv_on_hosts(r) ? r->conf.hosts : r->sleepers;
+		fds[0] = r->conf.hosts >= 0 ? r->conf.hosts : r->sleepers;
 		n = fds[0] >= 0;
 	}
 	return p3_job_send(to->sock, m, fds, n);
@@ -359,16 +331,13 @@ void p3_rdv_post_born(struct p3_rdv *r, uint32_t to, uint32_t about)
 void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
 	struct p3_job_msg m = p3_rdv_message_born(r, about);
-	p3_rdv_set_met(&r->node[to], about, true);
+	r->node[to].pair[about] |= PAIR_MET;
 	struct p3_out *o = outq_find(&r->node[to].out, P3_JOB_BORN, &m);
-	if (o) { /* the queued birth carries the descriptors now */
+	if (o) /* the queued birth carries the descriptors now */
 		o->news |= !o->again;
-		o->again = true;
-		return;
-	}
-	p3_rdv_post(r, to, &m);
-	o = outq_find(&r->node[to].out, P3_JOB_BORN, &m);
-	if (o)
+	else
+		p3_rdv_post(r, to, &m);
+	if (o || (o = outq_find(&r->node[to].out, P3_JOB_BORN, &m)))
 		o->again = true;
 }
 
@@ -415,10 +384,12 @@ void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i)
 
 /* ---- the barrier ---- */
 
-/* Tell news of this host where they are decided about. */
-static void rdv_tell_news(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i)
+/* Pass news of this host on.  Return false if this process decides about them. */
+static bool rdv_pass_on(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i)
 {
-	r->conf.news(r->conf.news_arg, what, i, NULL, 0);
+	if (r->conf.here)
+		r->conf.news(r->conf.news_arg, what, i, NULL, 0);
+	return r->conf.here;
 }
 
 /* Release the waiting nodes; ended is a rank whose end makes this barrier fail.  If its
@@ -447,14 +418,11 @@ void p3_rdv_barrier_look(struct p3_rdv *r)
 {
 	if (r->waits_n && r->gone_n)
 		rdv_barrier_release(r, EPIPE, r->first_gone);
-	if (p3_rdv_is_part(r)) {
-		bool all = r->waits_n == r->conf.here && !r->told;
-		r->told |= all;
-		if (all)
-			rdv_tell_news(r, P3_RDV_ALL_WAIT, P3_JOB_NO_RANK);
-	} else if (r->waits_n == r->conf.size) {
+	if (r->told || r->waits_n != (r->conf.here ? r->conf.here : r->conf.size))
+		return;
+	r->told = rdv_pass_on(r, P3_RDV_ALL_WAIT, P3_JOB_NO_RANK);
+	if (!r->told)
 		rdv_barrier_release(r, 0, P3_JOB_NO_RANK);
-	}
 }
 
 void p3_rdv_release(struct p3_rdv *r, int status, uint32_t ended)
@@ -592,12 +560,13 @@ static void rdv_broadcast_end(
 {
 	struct p3_job_msg m = p3_rdv_message(r, op, i);
 	m.status = status;
-	p3_rdv_owe_nothing(r, &r->node[i]);
+	p3_rdv_owe_nothing(r, i);
 	for (uint32_t to = 0; to < r->conf.size; to++) {
 		if (to == i || !p3_rdv_listens(&r->node[to]))
 			continue;
-		if (rdv_post_end(r, to, &m) && owed && p3_rdv_has_met(&r->node[to], i)) {
-			r->node[i].owed[to / 64] |= UINT64_C(1) << to % 64;
+		uint8_t *pair = &r->node[to].pair[i];
+		if (rdv_post_end(r, to, &m) && owed && *pair & PAIR_MET) {
+			*pair |= PAIR_OWES;
 			r->node[i].owed_n++;
 		}
 		FAULT_POINT("yod.end_half_told");
@@ -633,9 +602,7 @@ static void rdv_mark_gone(struct p3_rdv *r, uint32_t i)
 void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i)
 {
 	rdv_mark_gone(r, i);
-	if (p3_rdv_is_part(r))
-		rdv_tell_news(r, P3_RDV_GONE, i);
-	else
+	if (!rdv_pass_on(r, P3_RDV_GONE, i))
 		rdv_count_gone(r, i);
 }
 
@@ -651,7 +618,7 @@ void p3_rdv_gone(struct p3_rdv *r, uint32_t i)
 
 void p3_rdv_set_back(struct p3_rdv *r, uint32_t i)
 {
-	if (r->node[i].state != NODE_GONE || p3_rdv_is_part(r))
+	if (r->node[i].state != NODE_GONE || r->conf.here)
 		return;
 	r->gone_n--;
 	for (uint32_t k = 0; r->first_gone == i && k < r->conf.size; k++)
@@ -733,9 +700,7 @@ void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status)
 {
 	if (r->node[i].state == NODE_JOINED) {
 		p3_rdv_unjoin(r, i, P3_JOB_DIED, status, true);
-		if (p3_rdv_is_part(r))
-			rdv_tell_news(r, P3_RDV_BROKEN, i);
-		else
+		if (!rdv_pass_on(r, P3_RDV_BROKEN, i))
 			rdv_barrier_release(r, EPIPE, i);
 	}
 	p3_rdv_node_over(r, i);
