@@ -247,8 +247,6 @@ struct p3_modex {
 	bool said_late;     /* a line has told which ranks are waited for */
 };
 
-/* (any) Return true if the address of a caller is that of a rank. */
-bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from);
 /* Say once, when first connections take long, which ranks this one waits for. */
 void p3_modex_say_unmet(struct p3_modex *w, uint64_t now);
 /* Print a line, once for a rank, about a call that its host has completed, and that the
@@ -419,8 +417,6 @@ void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot);
 void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how);
 /* Remove an ending member, if all its messages are taken or if now is true. */
 void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now);
-/* Note the end of the process of a rank that had left in order. */
-void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank);
 
 /* ---- remote.c: all do nothing in a job on one host ---- */
 

@@ -180,12 +180,6 @@ void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot)
 		p3_mesh_end(m, slot, P3_PEER_DIED);
 }
 
-void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank)
-{
-	m->rank[rank].ended = true;
-	p3_mesh_unwatch(m, &m->rank[rank].life);
-}
-
 /* ---- birth of a member ---- */
 
 /* Give up joining if an earlier member refuses this process. */
@@ -467,28 +461,20 @@ static void conn_close_silent(struct p3_mesh *m, struct p3_mesh_conn *c, const c
 	p3_mesh_hang_up(m, c);
 }
 
-/* Return the process that has more than half of the silent connections, if one has: the
- * candidate of the majority vote of Boyer and Moore. */
-static uint32_t conn_silent_candidate(const struct p3_mesh *m)
-{
-	uint32_t pid = 0, lead = 0;
-	for (uint32_t i = 0; i < m->nconn; i++) {
-		if (!conn_is_silent(&m->conn[i]))
-			continue;
-		if (!lead)
-			pid = m->conn[i].os_pid;
-		lead += m->conn[i].os_pid == pid ? 1 : (uint32_t)-1;
-	}
-	return pid;
-}
-
 /* Return the silent connection to close for want of room, or NULL: the oldest one of a
- * process that has more than half of them, and so not that of a newcomer that is about to
- * introduce itself; else the oldest of all. */
+ * process that has more than half of them (whose candidate the majority vote of Boyer and
+ * Moore finds), and so not that of a newcomer that is about to introduce itself; else the
+ * oldest of all. */
 static struct p3_mesh_conn *conn_oldest_silent(struct p3_mesh *m)
 {
 	struct p3_mesh_conn *oldest = NULL, *of_crowd = NULL;
-	uint32_t pid = conn_silent_candidate(m), crowd = 0, all = 0;
+	uint32_t pid = 0, lead = 0, crowd = 0, all = 0;
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		if (!conn_is_silent(&m->conn[i]))
+			continue;
+		pid = lead ? pid : m->conn[i].os_pid;
+		lead += m->conn[i].os_pid == pid ? 1 : (uint32_t)-1;
+	}
 	for (uint32_t i = 0; i < m->nconn; i++) {
 		struct p3_mesh_conn *c = &m->conn[i];
 		if (!conn_is_silent(c))

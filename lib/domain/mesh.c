@@ -432,17 +432,6 @@ static bool life_has_ended(const p3_a32 *fd)
 	return life.fd >= 0 && poll(&life, 1, 0) > 0;
 }
 
-/* Return true if the program has closed the descriptor that an event is about, or given
- * its number to another file.  A forked child that holds a copy causes such events. */
-static bool mesh_is_lost(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t which)
-{
-	if (kind >= P3_MESH_CONN && kind <= P3_MESH_RANK)
-		return mesh_has_lost(m, mesh_table_fd(m, kind, which), kind, which);
-	if (kind == P3_MESH_REMOTE)
-		return p3_call_is_lost(&m->node->modex->remote[which].call);
-	return false; /* mesh_take_ready() checks the others */
-}
-
 static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t which)
 {
 	switch (kind) {
@@ -464,8 +453,10 @@ static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t w
 			p3_mesh_unwatch(m, &m->node->member[which].life);
 		break;
 	case P3_MESH_RANK:
-		if (life_has_ended(&m->rank[which].life))
-			p3_mesh_on_rank_end(m, which);
+		if (!life_has_ended(&m->rank[which].life))
+			break;
+		m->rank[which].ended = true; /* it had left in order */
+		p3_mesh_unwatch(m, &m->rank[which].life);
 		break;
 	case P3_MESH_TCP_LISTEN:
 	case P3_MESH_UNAUTH:
@@ -488,9 +479,16 @@ static bool mesh_take_ready(struct p3_mesh *m, int ms)
 		return false;
 	for (int i = 0; i < n; i++) {
 		enum p3_mesh_watch kind = (enum p3_mesh_watch)(ev[i].data.u64 >> 32);
-		if (mesh_is_lost(m, kind, (uint32_t)ev[i].data.u64))
+		uint32_t which = (uint32_t)ev[i].data.u64;
+		/* A forked child that holds a copy of a descriptor that the program has
+		 * closed, or whose number it has given to another file, causes events. */
+		if ((kind >= P3_MESH_CONN && kind <= P3_MESH_RANK &&
+			    mesh_has_lost(
+				    m, mesh_table_fd(m, kind, which), kind, which)) ||
+			(kind == P3_MESH_REMOTE &&
+				p3_call_is_lost(&m->node->modex->remote[which].call)))
 			return false;
-		mesh_on_event(m, kind, (uint32_t)ev[i].data.u64);
+		mesh_on_event(m, kind, which);
 	}
 	return true;
 }
@@ -556,10 +554,19 @@ static void mesh_answer(struct p3_mesh *m)
 
 /* ---- a program that closes descriptors of the mesh ---- */
 
-/* Treat all other members as dead.  They notice that this one is gone by the ends of
- * its connections, or by its locks: release these here in case the program has not. */
-static void mesh_end_all(struct p3_mesh *m)
+/* Leave the domain, and treat all other members as dead.  They notice that this one is
+ * gone by the ends of its connections, or by its locks, which are released here in case
+ * the program has not.  Then wait until the interface closes.  The program may have
+ * closed the eventfd too, so poll the flag instead. */
+static void mesh_wait_for_stop(struct p3_mesh *m)
 {
+	bool stop = false;
+	p3_error("the program has closed descriptors of the domain %s, so this process "
+		 "leaves it, and its operations with others fail; close only "
+		 "descriptors that the program has opened, and no range of all numbers",
+		m->place.path);
+	mesh_set_flag(m, &m->fds_lost, true);
+	mesh_set_flag(m, &m->met, true);
 	p3_mesh_end_remotes(m);
 	mesh_drop_fds(m);
 	for (uint32_t i = 0; i < m->node->capacity; i++) {
@@ -572,20 +579,6 @@ static void mesh_end_all(struct p3_mesh *m)
 	if (!m->accept_paused)
 		mesh_drop(m, &m->listen, P3_MESH_LISTEN, 0);
 	p3_domain_leave(&m->place);
-}
-
-/* Leave the domain, then wait until the interface closes.  The program may have closed
- * the eventfd too, so poll the flag instead. */
-static void mesh_wait_for_stop(struct p3_mesh *m)
-{
-	bool stop = false;
-	p3_error("the program has closed descriptors of the domain %s, so this process "
-		 "leaves it, and its operations with others fail; close only "
-		 "descriptors that the program has opened, and no range of all numbers",
-		m->place.path);
-	mesh_set_flag(m, &m->fds_lost, true);
-	mesh_set_flag(m, &m->met, true);
-	mesh_end_all(m);
 	while (!stop) {
 		mesh_answer(m);
 		if (mesh_serves_held(m))
@@ -634,17 +627,6 @@ static bool mesh_turn(struct p3_mesh *m)
 	return true;
 }
 
-static void mesh_send_leave(struct p3_mesh *m)
-{
-	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_mesh_talks(&m->conn[i])) {
-			(void)p3_job_send(p3_mesh_fd(&m->conn[i].fd), &msg, NULL, 0);
-			FAULT_POINT("meet.leave_half");
-		}
-	p3_mesh_leave_remotes(m);
-}
-
 /* Run as the domain's thread, until p3_mesh_part(). */
 static void *mesh_thread(void *arg)
 {
@@ -660,7 +642,13 @@ static void *mesh_thread(void *arg)
 		return NULL;
 	}
 	FAULT_POINT("meet.leaving");
-	mesh_send_leave(m);
+	struct p3_job_msg leave = p3_member_message(m->node, P3_JOB_LEAVE);
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_talks(&m->conn[i])) {
+			(void)p3_job_send(p3_mesh_fd(&m->conn[i].fd), &leave, NULL, 0);
+			FAULT_POINT("meet.leave_half");
+		}
+	p3_mesh_leave_remotes(m);
 	return NULL;
 }
 

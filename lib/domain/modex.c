@@ -172,28 +172,19 @@ static int modex_say_family(struct p3_node *node, uint32_t rank)
 	return -EAFNOSUPPORT;
 }
 
-/* Return true if the card has what this process has computed. */
-static bool modex_is_consistent(const struct p3_node *node, const struct p3_card *card)
-{
-	const struct p3_modex *w = node->modex;
-	bool nid = !node->launched || card->nid == p3_modex_nid(w, card->rank);
-	return nid && card->leader == w->leader[card->rank];
-}
-
-/* Return true if a rank of another host has an address of this host.  Hosts of tests may
- * share a network. */
-static bool modex_is_mistaken(const struct p3_modex *w, const struct p3_card *card)
-{
-	const struct p3_card *own = &w->card[w->rank];
-	return p3_modex_is_far(w, card->rank) && own->network && card->network &&
-	       own->network != card->network && p3_tcp_is_same_host(own, card);
-}
-
 /* Check what a rank has published.  Print one line about the first difference. */
 static int modex_check_card(const struct p3_node *node, uint32_t rank)
 {
 	const struct p3_modex *w = node->modex;
-	const struct p3_card *c = &w->card[rank];
+	const struct p3_card *c = &w->card[rank], *own = &w->card[w->rank];
+	/* It has what this process has computed. */
+	bool right = c->size == w->size && c->rank == rank &&
+		     c->leader == w->leader[rank] &&
+		     (!node->launched || c->nid == p3_modex_nid(w, rank));
+	/* A rank of another host has an address of this one; hosts of tests may share a
+	 * network. */
+	bool mistaken = p3_modex_is_far(w, rank) && own->network && c->network &&
+			own->network != c->network && p3_tcp_is_same_host(own, c);
 	if (!c->magic)
 		p3_error("rank %u cannot reach other hosts, as its own error line tells; "
 			 "this rank gives up with it",
@@ -204,12 +195,12 @@ static int modex_check_card(const struct p3_node *node, uint32_t rank)
 			"ranks with one build of it",
 			rank, (unsigned long long)c->layout,
 			(unsigned long long)P3_LAYOUT_WORD);
-	else if (c->size != w->size || c->rank != rank || !modex_is_consistent(node, c))
+	else if (!right)
 		p3_error("rank %u says that it is rank %u of %u with node id %#x, on the "
 			 "host of rank %u; set PTL3_NID alike for all ranks, and see "
 			 "that one launcher has started them",
 			rank, c->rank, c->size, c->nid, c->leader);
-	else if (modex_is_mistaken(w, c))
+	else if (mistaken)
 		p3_tcp_say_same_address(rank, c);
 	else
 		return 0;
@@ -263,38 +254,23 @@ static int modex_read(struct p3_node *node)
 	return rc;
 }
 
-bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from)
-{
-	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_tcp_is_same_host(&w->card[i], from))
-			return true;
-	return false;
-}
-
-static int modex_exchange(struct p3_node *node)
-{
-	const struct p3_modex_ops *x = node->modex->ops;
-	struct p3_card card;
-	int own = modex_make_card(node, &card);
-	int rc = x->put(node, &card);
-	explicit_bzero(card.secret, sizeof card.secret);
-	rc = rc ? rc : x->fence(node);
-	rc = own ? own : rc;
-	return rc ? rc : modex_read(node);
-}
-
 int p3_modex_enter(struct p3_node *node)
 {
 	struct p3_modex *w = node->modex;
+	struct p3_card card;
 	if (w->failed)
 		p3_error(
 			"this rank could not be connected with other hosts before, as an "
 			"earlier line tells; start the job again");
 	if (w->is_over || w->failed)
 		return w->failed;
-	w->failed = modex_exchange(node);
-	if (!w->failed)
-		w->failed = modex_use(w);
+	int own = modex_make_card(node, &card);
+	int rc = w->ops->put(node, &card);
+	explicit_bzero(card.secret, sizeof card.secret);
+	rc = rc ? rc : w->ops->fence(node);
+	rc = own ? own : rc;
+	rc = rc ? rc : modex_read(node);
+	w->failed = rc ? rc : modex_use(w);
 	if (w->failed)
 		return w->failed;
 	w->is_over = true;

@@ -242,15 +242,6 @@ static void remote_on_born(
 	FAULT_POINT("remote.told");
 }
 
-static void remote_on_leave(struct p3_mesh *m, struct p3_remote *r, bool known)
-{
-	r->is_born = false;
-	r->state_known = true;
-	FAULT_POINT("remote.leave_heard");
-	if (known)
-		p3_mesh_end(m, r->rank, P3_PEER_LEFT);
-}
-
 static void remote_on_packet(
 	struct p3_mesh *m, struct p3_remote *r, const struct p3_packet *p)
 {
@@ -267,9 +258,13 @@ static void remote_on_packet(
 		remote_on_born(m, r, p);
 	else if (msg->op == P3_JOB_TOLD)
 		r->pids_acked = msg->round;
-	else if (msg->op == P3_JOB_LEAVE)
-		remote_on_leave(m, r, known);
-	else if (known)
+	else if (msg->op == P3_JOB_LEAVE) {
+		r->is_born = false;
+		r->state_known = true;
+		FAULT_POINT("remote.leave_heard");
+		if (known)
+			p3_mesh_end(m, r->rank, P3_PEER_LEFT);
+	} else if (known)
 		p3_mesh_on_barrier_packet(m, m->node->member[r->rank].rank, msg);
 }
 
@@ -453,27 +448,26 @@ static void caller_say_not_of_job(struct p3_modex *w, const struct p3_card *at)
 			from);
 }
 
-/* The caller may be a rank that was stopped while it called. */
-static void caller_say_mute(struct p3_modex *w, const struct p3_card *at)
+/* Name a caller that has not proven in time that it is of the job, or has to make room
+ * before, unless it may be a rank that was stopped while it called. */
+static void caller_say_slow(struct p3_modex *w, const struct p3_card *at, bool crowd)
 {
 	char from[P3_TCP_TEXT];
-	if (!caller_may_be_rank(w) && caller_is_first(&w->said_mute, at, from))
-		p3_warn("a program at %s has connected to rank %u and has not said for "
-			"%u s that it is of this job; it and all that follow are turned "
-			"away (see which program that is, or whether that rank is "
-			"stopped)",
-			from, w->rank, (uint32_t)(P3_AUTH_NS / 1000000000));
-}
-
-static void caller_say_crowd(struct p3_modex *w, const struct p3_card *at)
-{
-	char from[P3_TCP_TEXT];
-	if (!caller_may_be_rank(w) && caller_is_first(&w->said_crowd, at, from))
+	bool *said = crowd ? &w->said_crowd : &w->said_mute;
+	if (caller_may_be_rank(w) || !caller_is_first(said, at, from))
+		return;
+	if (crowd)
 		p3_warn("more than %u programs at a time, one of them at %s, are "
 			"connected to rank %u and have not proven that they are of this "
 			"job; the oldest are turned away (see which programs these are, "
 			"and whether PTL3_FABRIC_NET names a private network)",
 			P3_UNAUTH_MOST, from, w->rank);
+	else
+		p3_warn("a program at %s has connected to rank %u and has not said for "
+			"%u s that it is of this job; it and all that follow are turned "
+			"away (see which program that is, or whether that rank is "
+			"stopped)",
+			from, w->rank, (uint32_t)(P3_AUTH_NS / 1000000000));
 }
 
 /* ---- callers ---- */
@@ -484,13 +478,6 @@ static struct p3_remote *caller_claims(const struct p3_mesh *m, const struct p3_
 	struct p3_remote *r = remote_of(m, p3_call_other(&s->call));
 	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[r->rank]);
 	return right ? r : NULL;
-}
-
-/* Return true if a later call has been authenticated for the rank of this one. */
-static bool caller_is_replaced(const struct p3_mesh *m, const struct p3_unauth *s)
-{
-	const struct p3_remote *r = caller_claims(m, s);
-	return r && s->call.since_ns < r->up_ns;
 }
 
 /* Use an authenticated connection for the rank of its caller, in place of an earlier one:
@@ -552,11 +539,10 @@ static void caller_close_slow(struct p3_mesh *m, uint64_t ns)
 		if (now - s->call.since_ns <= ns)
 			continue;
 		caller_receive(m, s);
-		bool says = s->call.state != P3_CALL_NONE && !caller_is_replaced(m, s);
-		if (says && ns == P3_AUTH_NS)
-			caller_say_mute(w, &s->from);
-		else if (says)
-			caller_say_crowd(w, &s->from);
+		const struct p3_remote *r = caller_claims(m, s);
+		bool replaced = r && s->call.since_ns < r->up_ns; /* by a later call */
+		if (s->call.state != P3_CALL_NONE && !replaced)
+			caller_say_slow(w, &s->from, ns != P3_AUTH_NS);
 		remote_close_call(m, &s->call);
 	}
 }
@@ -583,7 +569,10 @@ static int caller_accept_one(struct p3_mesh *m, struct p3_unauth *s)
 	if (fd < 0)
 		return fd;
 	FAULT_POINT("remote.called");
-	if (!p3_modex_is_of_job(w, &s->from)) {
+	uint32_t i = 0; /* a rank at the caller's address */
+	while (i < w->size && !p3_tcp_is_same_host(&w->card[i], &s->from))
+		i++;
+	if (i == w->size) {
 		caller_say_not_of_job(w, &s->from);
 		close(fd);
 		return 0;
@@ -646,27 +635,21 @@ static void remote_begin(struct p3_mesh *m, struct p3_remote *r)
 		remote_send_born(m, r);
 }
 
-static void caller_begin(struct p3_mesh *m)
-{
-	struct p3_modex *w = m->node->modex;
-	w->accept_paused = false;
-	if (p3_mesh_watch(
-		    m, EPOLL_CTL_ADD, (int)p3_get(&w->listener), P3_MESH_TCP_LISTEN, 0))
-		p3_warn("the calls of other hosts cannot be waited for");
-	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].call.state != P3_CALL_NONE)
-			remote_add_call(m, &w->unauth[i].call, P3_MESH_UNAUTH, i);
-}
-
 void p3_mesh_begin_remotes(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	if (!w)
 		return;
-	caller_begin(m);
-	if (p3_mesh_watch(
-		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0))
+	w->accept_paused = false;
+	int calls = p3_mesh_watch(
+		m, EPOLL_CTL_ADD, (int)p3_get(&w->listener), P3_MESH_TCP_LISTEN, 0);
+	int news = p3_mesh_watch(
+		m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0);
+	if (calls || news)
 		p3_warn("other hosts cannot be waited for");
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (w->unauth[i].call.state != P3_CALL_NONE)
+			remote_add_call(m, &w->unauth[i].call, P3_MESH_UNAUTH, i);
 	w->looked_ns = w->begun_ns = p3_now_ns();
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
 		remote_begin(m, r);
@@ -865,18 +848,6 @@ bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
 			    !p3_fd_is((int)p3_get(&w->listener), w->listener_file));
 }
 
-/* Do all work without waiting for events. */
-static void remote_poll(struct p3_mesh *m)
-{
-	struct p3_modex *w = m->node->modex;
-	p3_mesh_check_remotes(m);
-	p3_mesh_receive_remotes(m);
-	caller_accept(m);
-	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].call.state != P3_CALL_NONE)
-			caller_receive(m, &w->unauth[i]);
-}
-
 /* Return true if a process with an interface has not confirmed all packets. */
 static bool remote_owe_confirmations(const struct p3_mesh *m)
 {
@@ -902,7 +873,11 @@ void p3_mesh_leave_remotes(struct p3_mesh *m)
 	uint64_t end = p3_now_ns() + CONFIRM_NS;
 	while (remote_owe_confirmations(m) && p3_now_ns() < end &&
 		!p3_mesh_has_lost_remotes(m)) {
-		remote_poll(m);
+		p3_mesh_check_remotes(m);
+		p3_mesh_receive_remotes(m);
+		caller_accept(m);
+		for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+			caller_receive(m, &m->node->modex->unauth[i]);
 		(void)poll(NULL, 0, 1); /* pause: between two looks */
 	}
 }
