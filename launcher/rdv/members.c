@@ -478,24 +478,10 @@ static int remains_copy(int to, int from, uint64_t off, uint64_t len)
 	return 0;
 }
 
-static int remains_fill(
-	int to, int published, const struct p3_layout *l, uint64_t trace, uint64_t size)
-{
-	struct rlimit most;
-	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
-	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size)
-		return -EFBIG;
-	int rc = ftruncate(to, (off_t)size) ? -errno : 0;
-	if (!rc)
-		rc = remains_copy(to, published, 0, l->parts_off);
-	if (!rc)
-		rc = remains_copy(to, published, l->seg_len, trace);
-	return !rc && fcntl(to, F_ADD_SEALS, SEALS) ? -errno : rc;
-}
-
 int p3_remains_make(int published)
 {
 	struct stat st;
+	struct rlimit most;
 	struct p3_trace_header h;
 	uint32_t nnodes = p3_trace_nodes(published);
 	if (!nnodes)
@@ -515,7 +501,14 @@ int p3_remains_make(int published)
 			 : memfd_create("p3-remains", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	int rc = trace > COPIES_MOST ? 0 : remains_fill(fd, published, &l, trace, size);
+	if (trace > COPIES_MOST)
+		return fd;
+	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
+	bool fits = getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur >= size;
+	int rc = !fits ? -EFBIG : ftruncate(fd, (off_t)size) ? -errno : 0;
+	rc = rc ? rc : remains_copy(fd, published, 0, l.parts_off);
+	rc = rc ? rc : remains_copy(fd, published, l.seg_len, trace);
+	rc = rc || !fcntl(fd, F_ADD_SEALS, SEALS) ? rc : -errno;
 	if (!rc)
 		return fd;
 	close(fd);
@@ -553,28 +546,6 @@ static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg 
 	if (heard)
 		p3_rdv_post(r, to, m);
 	return heard;
-}
-
-static void rdv_broadcast_end(
-	struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
-{
-	struct p3_job_msg m = p3_rdv_message(r, op, i);
-	m.status = status;
-	p3_rdv_owe_nothing(r, i);
-	for (uint32_t to = 0; to < r->conf.size; to++) {
-		if (to == i || !p3_rdv_listens(&r->node[to]))
-			continue;
-		uint8_t *pair = &r->node[to].pair[i];
-		if (rdv_post_end(r, to, &m) && owed && *pair & PAIR_MET) {
-			*pair |= PAIR_OWES;
-			r->node[i].owed_n++;
-		}
-		FAULT_POINT("yod.end_half_told");
-	}
-	if (!r->node[i].owed_n)
-		return;
-	r->node[i].reap_at = p3_now_ms() + P3_JOB_REAP_MS;
-	p3_loop_before(r->conf.loop, &r->timer, r->node[i].reap_at);
 }
 
 void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about)
@@ -664,7 +635,23 @@ void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	outq_drop_news(&n->out);
 	n->watches = false;
 	rdv_node_owes_nobody(r, i);
-	rdv_broadcast_end(r, i, owed ? P3_JOB_DIED : P3_JOB_LEFT, status, owed);
+	struct p3_job_msg m = p3_rdv_message(r, owed ? P3_JOB_DIED : P3_JOB_LEFT, i);
+	m.status = status;
+	p3_rdv_owe_nothing(r, i);
+	for (uint32_t to = 0; to < r->conf.size; to++) {
+		uint8_t *pair = &r->node[to].pair[i];
+		if (to == i || !p3_rdv_listens(&r->node[to]))
+			continue;
+		if (rdv_post_end(r, to, &m) && owed && *pair & PAIR_MET) {
+			*pair |= PAIR_OWES;
+			n->owed_n++;
+		}
+		FAULT_POINT("yod.end_half_told");
+	}
+	if (n->owed_n) {
+		n->reap_at = p3_now_ms() + P3_JOB_REAP_MS;
+		p3_loop_before(r->conf.loop, &r->timer, n->reap_at);
+	}
 	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;
 	if (r->conf.over)
 		r->conf.over(

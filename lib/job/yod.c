@@ -446,20 +446,6 @@ static void yod_on_birth(struct p3_node *node, struct p3_nic *nic,
 		p3_member_attach(node, nic, info, rc != 0);
 }
 
-/* Drop all peers.  No more news of births and deaths will come, so present and later
- * operations with peers fail. */
-static void yod_lose_peers(struct p3_node *node, struct p3_nic *nic)
-{
-	for (uint32_t i = 0; i < node->capacity; i++) {
-		struct p3_peer_info info = {
-			.node = i, .end = P3_PEER_DIED, .now = true, .any = true};
-		if (i != node->index)
-			(void)p3_nic_peer_down(nic, &info);
-	}
-	p3_nic_peer_told(nic, p3_get(&node->question), NULL);
-	p3_members_clear(node);
-}
-
 /* ---- packets of yod ---- */
 
 /* Process a packet for the present incarnation of the node. */
@@ -567,6 +553,7 @@ static bool life_receive(struct p3_node *node)
 /* Release the waiting threads with an error: no more packets of yod come. */
 static void life_fail_waits(struct p3_node *node)
 {
+	node->barriers_done += !node->yod_gone;
 	node->barrier_status = EPIPE;
 	node->barrier_ended = P3_JOB_NO_RANK;
 	node->joined = node->yod_gone = true;
@@ -590,10 +577,17 @@ static void life_on_fds_lost(struct p3_node *node)
 		(void)shutdown(node->sock, SHUT_RDWR);
 	pthread_mutex_lock(&node->life);
 	node->fds_lost = true;
-	if (!node->yod_gone)
-		node->barriers_done++;
-	if (p3_nic(node) && !node->domain[0])
-		yod_lose_peers(node, p3_nic(node));
+	struct p3_nic *nic = node->domain[0] ? NULL : p3_nic(node);
+	for (uint32_t i = 0; nic && i < node->capacity; i++) {
+		struct p3_peer_info info = {
+			.node = i, .end = P3_PEER_DIED, .now = true, .any = true};
+		if (i != node->index)
+			(void)p3_nic_peer_down(nic, &info);
+	}
+	if (nic) {
+		p3_nic_peer_told(nic, p3_get(&node->question), NULL);
+		p3_members_clear(node);
+	}
 	life_fail_waits(node);
 	pthread_mutex_unlock(&node->life);
 }
@@ -736,7 +730,6 @@ static void *life_main(void *arg)
 		if (!node->harness)
 			(void)kill(getpid(), SIGKILL);
 		pthread_mutex_lock(&node->life);
-		node->barriers_done++;
 		life_fail_waits(node);
 		pthread_mutex_unlock(&node->life);
 		return NULL;
