@@ -125,30 +125,28 @@ void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how)
 	p3_mesh_remove(m, slot, false);
 }
 
-/* Go on watching the life of a rank that has left in order, under its rank: another
- * process may take its slot.  Return false if that is impossible. */
-static bool member_watch_rank(struct p3_mesh *m, struct p3_member *b)
-{
-	p3_a32 *life = &m->rank[b->rank].life;
-	if (p3_mesh_is_far(m, b->rank)) /* its connection shows its life */
-		return !m->node->modex->remote[b->rank].ended;
-	int fd = p3_mesh_fd(&b->life);
-	if (fd < 0 || p3_mesh_watch(m, EPOLL_CTL_MOD, fd, P3_MESH_RANK, b->rank) != 0)
-		return false;
-	p3_set(life, (uint32_t)fd);
-	p3_set(&b->life, P3_MESH_NONE);
-	return true;
-}
-
-/* Note that a member, if it is a rank of the own job, has left or has died. */
+/* Note that a member, if it is a rank of the own job, has left or has died.  Go on
+ * watching the life of one that has left in order, under its rank: another process may
+ * take its slot. */
 static void member_remove_rank(struct p3_mesh *m, struct p3_member *b, uint32_t slot)
 {
 	if (b->rank == P3_MESH_NONE)
 		return;
 	struct p3_mesh_rank *r = &m->rank[b->rank];
+	int fd = p3_mesh_fd(&b->life);
 	bool left = b->how == P3_PEER_LEFT, current = r->slot == slot;
-	if (!left || (current && !member_watch_rank(m, b)))
+	if (!left) {
 		r->ended = true;
+	} else if (current && p3_mesh_is_far(m, b->rank)) {
+		/* its connection shows its life */
+		r->ended |= m->node->modex->remote[b->rank].ended;
+	} else if (current && (fd < 0 || p3_mesh_watch(m, EPOLL_CTL_MOD, fd, P3_MESH_RANK,
+						 b->rank) != 0)) {
+		r->ended = true;
+	} else if (current) {
+		p3_set(&r->life, (uint32_t)fd);
+		p3_set(&b->life, P3_MESH_NONE);
+	}
 	if (current)
 		r->slot = P3_MESH_NONE;
 	b->rank = P3_MESH_NONE;
@@ -367,22 +365,6 @@ static void member_breach(struct p3_mesh *m, struct p3_mesh_conn *c, const char 
 	member_on_end_of_file(m, c);
 }
 
-static void member_on_first_packet(
-	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_packet *p)
-{
-	if (p->msg.op != P3_JOB_BORN) {
-		member_breach(m, c, "does not say first who it is");
-	} else if (p->msg.node < m->node->capacity) {
-		member_on_born(m, c, &p->msg, p->fds);
-	} else {
-		(void)member_is_compatible(m, c, &p->msg); /* prints the difference */
-		member_refuse(m, c);
-	}
-	if (p3_mesh_fd(&c->fd) >= 0)
-		member_send_born(
-			m, c); /* if there is no room, mesh_check() repeats this */
-}
-
 /* lost: there was no room for its descriptors. */
 static void member_on_packet(
 	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_packet *p, bool lost)
@@ -392,9 +374,18 @@ static void member_on_packet(
 	bool fds = msg->op == P3_JOB_BORN && !lost;
 	if (fds ? p->nfds != 2 && p->nfds != 3 : p->nfds != 0)
 		member_breach(m, c, "sends a wrong number of descriptors");
-	else if (c->slot == P3_MESH_NONE)
-		member_on_first_packet(m, c, p);
-	else if (msg->op == P3_JOB_BORN && !known) /* it needs another connection */
+	else if (c->slot == P3_MESH_NONE) {
+		if (msg->op != P3_JOB_BORN) {
+			member_breach(m, c, "does not say first who it is");
+		} else if (msg->node < m->node->capacity) {
+			member_on_born(m, c, msg, p->fds);
+		} else {
+			(void)member_is_compatible(m, c, msg); /* prints the difference */
+			member_refuse(m, c);
+		}
+		if (p3_mesh_fd(&c->fd) >= 0) /* without room, the check repeats it */
+			member_send_born(m, c);
+	} else if (msg->op == P3_JOB_BORN && !known) /* it needs another connection */
 		member_on_end_of_file(m, c);
 	else if (msg->op == P3_JOB_BORN)
 		member_on_born(m, c, msg, p->fds);
@@ -571,17 +562,6 @@ bool p3_mesh_close_mute(struct p3_mesh *m, struct p3_mesh_conn *c)
 	return true;
 }
 
-static bool member_is_met(const struct p3_mesh *m, uint32_t slot)
-{
-	if (m->node->member[slot].incarnation)
-		return true;
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_mesh_fd(&m->conn[i].fd) >= 0 &&
-			(m->conn[i].called == slot || m->conn[i].slot == slot))
-			return true;
-	return false;
-}
-
 /* Call all members that are not met, dead or this node.  A member that does not listen
  * yet looks for this node when it does. */
 void p3_mesh_scan(struct p3_mesh *m)
@@ -591,8 +571,11 @@ void p3_mesh_scan(struct p3_mesh *m)
 	for (uint32_t i = 0; i < m->node->capacity; i++) {
 		if (!(slots[i / 64] >> i % 64 & 1))
 			continue;
-		if (i != m->place.slot && !member_is_met(m, i) &&
-			!p3_domain_reap(&m->place, i)) {
+		bool met = i == m->place.slot || m->node->member[i].incarnation;
+		for (uint32_t k = 0; !met && k < m->nconn; k++)
+			met = p3_mesh_fd(&m->conn[k].fd) >= 0 &&
+			      (m->conn[k].called == i || m->conn[k].slot == i);
+		if (!met && !p3_domain_reap(&m->place, i)) {
 			struct p3_mesh_conn *c = conn_find_free(m);
 			int fd = c ? p3_domain_call(&m->place, i) : -EMFILE;
 			if (fd >= 0)

@@ -66,24 +66,19 @@ static p3_a32 *mesh_table_fd(
 				      : &m->rank[which].life;
 }
 
-/* Close these descriptors, except those that the program has closed: their numbers may
- * name files of the program now. */
-static void mesh_drop_fds(struct p3_mesh *m)
+/* Return true if the program has closed one of these descriptors.  drop: close them,
+ * except those, whose numbers may name files of the program now. */
+static bool mesh_sweep_fds(struct p3_mesh *m, bool drop)
 {
+	bool lost = false;
 	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_RANK; what++)
-		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
-			mesh_drop(m, mesh_table_fd(m, what, i), what, i);
-}
-
-/* Return true if the program has closed one of these descriptors, or of those to other
- * hosts. */
-static bool mesh_has_lost_fds(struct p3_mesh *m)
-{
-	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_RANK; what++)
-		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
-			if (mesh_has_lost(m, mesh_table_fd(m, what, i), what, i))
-				return true;
-	return p3_mesh_has_lost_remotes(m);
+		for (uint32_t i = 0; !lost && i < mesh_table_len(m, what); i++)
+			if (drop)
+				mesh_drop(m, mesh_table_fd(m, what, i), what, i);
+			else
+				lost = mesh_has_lost(
+					m, mesh_table_fd(m, what, i), what, i);
+	return lost;
 }
 
 /* ---- entering ---- */
@@ -568,7 +563,7 @@ static void mesh_wait_for_stop(struct p3_mesh *m)
 	mesh_set_flag(m, &m->fds_lost, true);
 	mesh_set_flag(m, &m->met, true);
 	p3_mesh_end_remotes(m);
-	mesh_drop_fds(m);
+	(void)mesh_sweep_fds(m, true);
 	for (uint32_t i = 0; i < m->node->capacity; i++) {
 		if (!m->node->member[i].incarnation)
 			continue;
@@ -601,7 +596,7 @@ static bool mesh_turn(struct p3_mesh *m)
 	if (mesh_serves_held(m) && p3_held_is_due(m->node))
 		p3_held_see_to(m->node, m->nic);
 	if (mesh_ms_until_check(m) == 0) {
-		if (mesh_has_lost_fds(m))
+		if (mesh_sweep_fds(m, false) || p3_mesh_has_lost_remotes(m))
 			return false;
 		mesh_check(m);
 		m->checked_ns = p3_now_ns();
@@ -692,7 +687,7 @@ static bool mesh_await_others(struct p3_mesh *m)
 /* Close the mesh's descriptors, except those that the program has closed. */
 static void mesh_close_fds(struct p3_mesh *m)
 {
-	mesh_drop_fds(m);
+	(void)mesh_sweep_fds(m, true);
 	bool own = p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0);
 	if (own && m->accept_paused)
 		p3_mesh_close(&m->listen);

@@ -111,28 +111,12 @@ static const struct p3_endpoint_ops *modex_endpoints(const char *provider)
 #endif
 }
 
-static int modex_listen(struct p3_node *node, struct p3_card *card)
-{
-	struct p3_modex *w = node->modex;
-	const struct p3_modex_ops *x = w->ops;
-	uint32_t other = 0; /* the first rank on another host */
-	while (other < w->size && !p3_modex_is_far(w, other))
-		other++;
-	int rc = p3_tcp_choose_address(other < w->size ? x->host_name(node, other) : NULL,
-		x->own_address ? x->own_address(node) : NULL, card);
-	int fd = rc ? rc : p3_tcp_listen(card);
-	if (fd < 0)
-		return fd;
-	w->listener_file = p3_fd_file(fd);
-	p3_set(&w->listener, (uint32_t)fd);
-	return 0;
-}
-
 /* Write this process's card.  If that fails, its magic is 0: so the others need not wait
  * for this rank. */
 static int modex_make_card(struct p3_node *node, struct p3_card *card)
 {
-	const struct p3_modex *w = node->modex;
+	struct p3_modex *w = node->modex;
+	const struct p3_modex_ops *x = w->ops;
 	*card = (struct p3_card){.size = w->size,
 		.rank = w->rank,
 		.leader = w->leader[w->rank],
@@ -143,9 +127,20 @@ static int modex_make_card(struct p3_node *node, struct p3_card *card)
 	strncpy(card->provider, provider ? provider : SOCKETS, sizeof card->provider - 1);
 	int rc = p3_mac_load();
 	card->has_aes = p3_mac_has_aes();
-	rc = rc                                ? rc
-	     : modex_endpoints(card->provider) ? modex_listen(node, card)
-					       : -ENOENT;
+	rc = rc || modex_endpoints(card->provider) ? rc : -ENOENT;
+	uint32_t other = 0; /* the first rank on another host */
+	while (other < w->size && !p3_modex_is_far(w, other))
+		other++;
+	rc = rc ? rc
+		: p3_tcp_choose_address(
+			  other < w->size ? x->host_name(node, other) : NULL,
+			  x->own_address ? x->own_address(node) : NULL, card);
+	int fd = rc ? rc : p3_tcp_listen(card);
+	if (fd >= 0) {
+		w->listener_file = p3_fd_file(fd);
+		p3_set(&w->listener, (uint32_t)fd);
+	}
+	rc = fd < 0 ? fd : 0;
 	if (!rc && !w->rank && /* make the secret of the job */
 		getrandom(card->secret, sizeof card->secret, 0) !=
 			(ssize_t)sizeof card->secret)
@@ -346,33 +341,23 @@ static const char *modex_state_of(const struct p3_modex *w, const struct p3_remo
 	return w->rank > r->rank ? "to be called again" : "it has not called";
 }
 
-/* Write some of the ranks that are waited for, with their states.  Return the number of
- * all. */
-static uint32_t modex_list_awaited(const struct p3_modex *w, char *out, size_t size)
-{
-	uint32_t n = 0;
-	char at[P3_TCP_TEXT];
-	*out = '\0';
-	for (uint32_t i = 0; i < w->size; i++) {
-		const struct p3_remote *r = &w->remote[i];
-		size_t len = strlen(out);
-		if (!p3_modex_is_far(w, i) || r->ended || r->begun || ++n > NAMED)
-			continue;
-		p3_tcp_print_address(&w->card[i], at);
-		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
-			r->rank, at, modex_state_of(w, r));
-	}
-	return n;
-}
-
 void p3_modex_say_unmet(struct p3_modex *w, uint64_t now)
 {
-	char list[NAMED * 120];
+	uint32_t n = 0; /* ranks that are waited for; the list has NAMED of them */
+	char list[NAMED * 120] = "", at[P3_TCP_TEXT];
 	uint64_t waited = now - w->begun_ns, half = w->timeout_s * UINT64_C(500000000);
 	/* At least one line comes before a call ends for want of an answer. */
 	if (w->said_late || waited < (half && half < LATE_NS ? half : LATE_NS))
 		return;
-	uint32_t n = modex_list_awaited(w, list, sizeof list);
+	for (uint32_t i = 0; i < w->size; i++) {
+		const struct p3_remote *r = &w->remote[i];
+		size_t len = strlen(list);
+		if (!p3_modex_is_far(w, i) || r->ended || r->begun || ++n > NAMED)
+			continue;
+		p3_tcp_print_address(&w->card[i], at);
+		snprintf(list + len, sizeof list - len, "%srank %u (%s): %s",
+			n > 1 ? ", " : "", r->rank, at, modex_state_of(w, r));
+	}
 	w->said_late = true;
 	if (n)
 		p3_warn("rank %u waits since %u s for its first connections with %u "

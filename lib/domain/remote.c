@@ -680,14 +680,6 @@ static bool remote_is_silent(const struct p3_modex *w, const struct p3_remote *r
 	       remote_silence_ms(r) >= w->timeout_s * UINT64_C(1000) + KEEPALIVE_MS;
 }
 
-/* Return true if another call shall show whether the connection still works. */
-static bool remote_is_quiet(const struct p3_modex *w, const struct p3_remote *r)
-{
-	uint64_t limit = w->timeout_s * UINT64_C(500) + KEEPALIVE_MS / 2;
-	return w->timeout_s && remote_is_up(r) &&
-	       p3_tcp_silence_ms(r->up.fd) >= remote_least(limit, QUIET_MS);
-}
-
 /* End a call that is not needed any more, or that its host does not answer. */
 static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
@@ -710,7 +702,10 @@ static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now
  * yet. */
 static void remote_call_again(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	r->is_quiet = remote_is_quiet(m->node->modex, r);
+	const struct p3_modex *w = m->node->modex;
+	uint64_t limit = w->timeout_s * UINT64_C(500) + KEEPALIVE_MS / 2;
+	r->is_quiet = w->timeout_s && remote_is_up(r) &&
+		      p3_tcp_silence_ms(r->up.fd) >= remote_least(limit, QUIET_MS);
 	remote_end_call(m, r, now);
 	bool has_none = r->up.fd < 0 || r->is_quiet;
 	r->in_vain &= has_none;
@@ -747,24 +742,6 @@ static void remote_check(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 		remote_attach(m, r);
 }
 
-/*
- * Do not count time in which this process was stopped as silence of others, as it could
- * not call again then.  A process that runs checks every CHECK_NS at least, so any longer
- * time between two checks was time without a CPU.
- */
-static void remote_exclude_own_stop(struct p3_mesh *m, uint64_t now)
-{
-	struct p3_modex *w = m->node->modex;
-	uint64_t since = now - w->looked_ns;
-	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
-	w->looked_ns = now;
-	w->begun_ns += slept;
-	for (uint32_t i = 0; i < w->size; i++) {
-		uint64_t *sign = &w->remote[i].alive_ns;
-		*sign = now - *sign > slept ? *sign + slept : now;
-	}
-}
-
 void p3_mesh_check_remotes(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
@@ -773,7 +750,17 @@ void p3_mesh_check_remotes(struct p3_mesh *m)
 		return;
 	caller_close_slow(m, P3_AUTH_NS);
 	p3_mesh_resume(m, &w->accept_paused, &w->listener, P3_MESH_TCP_LISTEN);
-	remote_exclude_own_stop(m, now);
+	/* Do not count time in which this process was stopped as silence of others, as it
+	 * could not call again then.  A process that runs checks every CHECK_NS at least,
+	 * so any longer time between two checks was time without a CPU. */
+	uint64_t since = now - w->looked_ns;
+	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
+	w->looked_ns = now;
+	w->begun_ns += slept;
+	for (uint32_t i = 0; i < w->size; i++) {
+		uint64_t *sign = &w->remote[i].alive_ns;
+		*sign = now - *sign > slept ? *sign + slept : now;
+	}
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
 		remote_check(m, r, now);
 	if (!m->over)
