@@ -148,16 +148,6 @@ static struct p3_out *outq_find(
 	return at ? *at : NULL;
 }
 
-/* Return true if the end of any incarnation of the peer is in the queue. */
-static bool outq_has_end(const struct p3_outq *q, uint32_t peer)
-{
-	for (const struct p3_out *o = q->first; o; o = o->next)
-		if (o->msg.node == peer &&
-			(o->msg.op == P3_JOB_LEFT || o->msg.op == P3_JOB_DIED))
-			return true;
-	return false;
-}
-
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
 {
 	struct p3_out **at = outq_place_of(q, op, m);
@@ -529,7 +519,11 @@ static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg 
 	struct p3_rdv_node *n = &r->node[to];
 	struct p3_out *birth = outq_find(&n->out, P3_JOB_BORN, m);
 	int fds[3], rc = -ENOENT;
-	if (birth && birth->again && !outq_has_end(&n->out, m->node)) {
+	bool ended = false; /* the end of any incarnation of the peer is queued */
+	for (const struct p3_out *o = n->out.first; o; o = o->next)
+		ended |= o->msg.node == m->node &&
+			 (o->msg.op == P3_JOB_LEFT || o->msg.op == P3_JOB_DIED);
+	if (birth && birth->again && !ended) {
 		rdv_copy_fds_of(&r->node[m->node], fds);
 		rc = outq_keep_fds(birth, fds);
 	}

@@ -132,16 +132,6 @@ static uint32_t launched_starter(const struct launcher *l)
 	return (uint32_t)getppid();
 }
 
-static uint64_t launched_hash(const char *text)
-{
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-	h ^= h >> 32;
-	h *= 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
 /* Split the name of a job of Open MPI: ORTE's names are numbers with the job in the lower
  * 16 bits, PRRTE's end in @job.  Replace the name by the family's.  Return the job's
  * number, or 0 for another name. */
@@ -208,7 +198,11 @@ static void launched_name_job(const struct launcher *l, struct p3_launched *out)
 	char family[600], whole[640];
 	out->job = launched_read_family(l, out->spread, family, sizeof family);
 	snprintf(whole, sizeof whole, "%s-%s", l->name, family);
-	uint64_t h = launched_hash(whole);
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, then mixed */
+	for (const char *c = whole; *c; c++)
+		h = (h ^ (unsigned char)*c) * 0x100000001b3u;
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+	h ^= h >> 29;
 	if (p3_domain_is_name(whole))
 		snprintf(out->domain, sizeof out->domain, "%.*s", P3_DOMAIN_NAMES, whole);
 	else

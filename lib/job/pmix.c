@@ -302,25 +302,20 @@ static void pmix_ask_for_table(void)
 
 /* ---- the fence ---- */
 
-/* Wait for news for this number of seconds.  Return false when they are over. */
-static bool pmix_await_news(uint32_t seconds)
-{
-	struct timespec end;
-	(void)clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += seconds;
-	while (sem_timedwait(&waits.news, &end) != 0)
-		if (errno == ETIMEDOUT)
-			return false;
-	return true;
-}
-
 /* Wait for the end of the fence, or until a rank is known to have ended.  Print a line
  * when that takes long: a rank that never calls PtlNIInit holds up all others. */
 static void pmix_await_fence(const struct p3_node *node)
 {
 	uint32_t waited = 0, pause = ASK_S;
 	while (!p3_get(&waits.over) && !p3_get(&waits.ended)) {
-		if (pmix_await_news(pause))
+		struct timespec end;
+		int rc;
+		(void)clock_gettime(CLOCK_REALTIME, &end);
+		end.tv_sec += pause;
+		do
+			rc = sem_timedwait(&waits.news, &end);
+		while (rc != 0 && errno != ETIMEDOUT);
+		if (rc == 0)
 			continue;
 		waited += pause;
 		if (waited == P3_MODEX_LATE_S)

@@ -91,21 +91,6 @@ static int named_copy(int size, struct p3_directory **d_out)
 	return PTL_OK;
 }
 
-/* Set the pids of interface ni, or, for PTL_INVALID_HANDLE, of each interface without
- * pids of its own. */
-static void named_say_pids(
-	struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
-{
-	bool all = ni == PTL_INVALID_HANDLE;
-	for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++) {
-		if (all ? d->own[iface] : iface != p3_handle_ni(ni))
-			continue;
-		d->own[iface] = !all;
-		for (uint32_t i = 0; i < d->size; i++)
-			p3_set(&d->member[i].pid[iface], map[i]);
-	}
-}
-
 /* ---- processes that may join later ---- */
 
 void p3_named_list(struct p3_node *node, struct p3_nic *nic)
@@ -173,15 +158,21 @@ int p3_named_set_map(struct p3_node *node, ptl_handle_ni_t ni, const uint32_t *m
 	int size, bool pids)
 {
 	struct p3_directory *d = NULL;
+	bool all = ni == PTL_INVALID_HANDLE;
 	for (int i = 0; i < size; i++)
 		if (map[i] == P3_UNKNOWN)
 			return PTL_PROCESS_INVALID;
 	pthread_mutex_lock(&named_lock);
 	int rc = named_copy(size, &d);
-	if (rc == PTL_OK && pids)
-		named_say_pids(d, ni, map);
 	for (int i = 0; rc == PTL_OK && !pids && i < size; i++)
 		p3_set(&d->member[i].nid, map[i]);
+	for (uint32_t k = 0; rc == PTL_OK && pids && k < P3_JOB_NIS; k++) {
+		if (all ? d->own[k] : k != p3_handle_ni(ni))
+			continue;
+		d->own[k] = !all;
+		for (int i = 0; i < size; i++)
+			p3_set(&d->member[i].pid[k], map[i]);
+	}
 	rc = named_install(node, d, rc);
 	pthread_mutex_unlock(&named_lock);
 	return rc;
