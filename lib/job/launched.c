@@ -7,7 +7,6 @@
 #include "shm/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,30 +280,4 @@ int p3_launched_read(struct p3_launched *out)
 		return rc;
 	launched_name_job(l, out);
 	return 1;
-}
-
-/* ---- one process of a rank ---- */
-
-/* Lock the socket.  If another process has the lock, return false and its pid. */
-static bool launched_lock_socket(int sock, pid_t *holder_out)
-{
-	struct flock mine = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, theirs = mine;
-	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
-		return true; /* without locks of sockets this process is the rank */
-	*holder_out = 0;
-	if (fcntl(sock, F_GETLK, &theirs) != 0)
-		return true;
-	*holder_out = theirs.l_pid;
-	return theirs.l_type == F_UNLCK && launched_lock_socket(sock, holder_out);
-}
-
-int p3_launched_claim(int sock)
-{
-	pid_t holder;
-	const char *rank = launched_text("PTL_MY_RID");
-	if (launched_lock_socket(sock, &holder))
-		return 0;
-	p3_error("rank %.20s of this job of yod is process %d already; " P3_LAUNCHED_ONE,
-		rank ? rank : "?", (int)holder);
-	return -EINVAL;
 }

@@ -271,15 +271,38 @@ static int yod_inherited_socket(void)
 	return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
 }
 
+/* Lock the socket.  If another process has the lock, return false and its pid. */
+static bool yod_lock_socket(int sock, pid_t *holder_out)
+{
+	struct flock mine = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, theirs = mine;
+	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
+		return true; /* without locks of sockets this process is the rank */
+	*holder_out = 0;
+	if (fcntl(sock, F_GETLK, &theirs) != 0)
+		return true;
+	*holder_out = theirs.l_pid;
+	return theirs.l_type == F_UNLCK && yod_lock_socket(sock, holder_out);
+}
+
 int p3_job_find_yod(struct p3_node *node)
 {
+	pid_t holder;
+	const char *rank = getenv("PTL_MY_RID");
 	if (node->harness || node->welcomed)
 		return 0;
 	int rc = p3_launched_is_asked();
 	int sock = rc > 0 ? yod_inherited_socket() : -1;
 	rc = rc < 0 ? rc : 0;
-	if (sock >= 0)
-		rc = p3_launched_claim(sock);
+	/* Make this process the only one that uses the socket, until it ends or becomes
+	 * another program.  Processes that were forked before PtlInit share the socket,
+	 * and each would take packets that yod sends to another one; a record lock, which
+	 * no child inherits, says which of them is the rank. */
+	if (sock >= 0 && !yod_lock_socket(sock, &holder)) {
+		p3_error("rank %.20s of this job of yod is process %d "
+			 "already; " P3_LAUNCHED_ONE,
+			rank && *rank ? rank : "?", (int)holder);
+		rc = -EINVAL;
+	}
 	node->sock = rc ? -1 : sock;
 	node->sock_file = p3_fd_file(node->sock);
 	return rc;

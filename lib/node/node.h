@@ -264,11 +264,6 @@ static inline void p3_node_show_nic(struct p3_node *node, struct p3_nic *nic)
 	p3_release(&p3_ready(node)->nic, nic); /* INIT.1 */
 }
 
-static inline bool p3_node_has_cci(struct p3_node *node)
-{
-	return p3_likely(p3_acquire(&p3_ready(node)->cci)); /* INIT.1 */
-}
-
 /* the time that PtlNIFini, exit() and barriers give to p3_nic_settle, which waits up to
  * 10 times as long while copies leave, and 30 times while yod introduces their targets;
  * with other hosts, PTL3_FAR_TIMEOUT counts */
