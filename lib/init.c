@@ -3,7 +3,6 @@
 #include "lib/init.h"
 #include "lib/domain/mesh.h"
 #include "lib/node/call.h"
-#include "lib/node/heap.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/seg.h"
@@ -146,7 +145,7 @@ static bool exit_take_call(struct p3_node *node, uint64_t start)
  * child of such a process is not. */
 static bool exit_is_joined(struct p3_node *node)
 {
-	return p3_is_up(node) || p3_node_has_cci(node) ||
+	return p3_is_up(node) || p3_acquire(&p3_ready(node)->cci) ||
 	       (node->modex && !p3_fork_is_child(node));
 }
 

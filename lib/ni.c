@@ -4,7 +4,6 @@
 #include "lib/domain/mesh.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
-#include "lib/node/conf.h"
 #include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"

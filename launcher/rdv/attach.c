@@ -78,26 +78,17 @@ static void attach_hang_up(struct client *c)
 	*c = (struct client){.attach = c->attach, .sock = -1};
 }
 
-/* Return a free place, or the place of the client that has been silent for the longest
- * time. */
-static struct client *attach_place(struct p3_attach *a)
-{
-	struct client *oldest = &a->client[0];
-	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++) {
-		struct client *c = &a->client[k];
-		if (c->sock < 0)
-			return c;
-		if (c->heard < oldest->heard)
-			oldest = c;
-	}
-	attach_hang_up(oldest);
-	return oldest;
-}
-
 void p3_attach_admit(struct p3_attach *a, int sock)
 {
 	int size = SNDBUF;
-	struct client *c = attach_place(a);
+	/* Take a free place, or that of the client that has been silent for the longest
+	 * time. */
+	struct client *c = &a->client[0];
+	for (uint32_t k = 1; k < P3_ATTACH_CLIENTS && c->sock >= 0; k++)
+		if (a->client[k].sock < 0 || a->client[k].heard < c->heard)
+			c = &a->client[k];
+	if (c->sock >= 0)
+		attach_hang_up(c);
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 	*c = (struct client){.attach = a,
 		.sock = sock,
@@ -174,18 +165,6 @@ static int attach_send_next(const struct p3_attach *a, const struct client *c)
 	return attach_send_fds(c, &m, fds);
 }
 
-static int attach_answer(struct p3_attach *a, struct client *c)
-{
-	int rc = 0;
-	while (c->asked && !rc) {
-		rc = attach_send_next(a, c);
-		c->next += !rc;
-		if (!rc && (c->op != P3_ATTACH_LOOK || c->next > a->conf.size))
-			c->asked = false;
-	}
-	return rc == -EAGAIN || rc == -ENOBUFS ? 0 : rc;
-}
-
 /* Read a question.  The kernel closes descriptors in it, since the buffer has no room
  * for them. */
 static int attach_take_question(struct p3_attach *a, struct client *c)
@@ -214,9 +193,13 @@ static void attach_serve(void *arg, uint32_t events)
 		rc = attach_take_question(a, c);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		rc = -EPIPE;
-	if (!rc)
-		rc = attach_answer(a, c);
-	if (!rc)
+	while (c->asked && !rc) {
+		rc = attach_send_next(a, c);
+		c->next += !rc;
+		if (!rc && (c->op != P3_ATTACH_LOOK || c->next > a->conf.size))
+			c->asked = false;
+	}
+	if (!rc || rc == -EAGAIN || rc == -ENOBUFS)
 		rc = p3_loop_watch(
 			a->conf.loop, &c->ready, c->asked ? EPOLLOUT : EPOLLIN);
 	if (rc)

@@ -29,17 +29,6 @@ void p3_rdv_close_fds(int *fds, unsigned n)
 	}
 }
 
-bool p3_rdv_has_met(const struct p3_rdv_node *n, uint32_t about)
-{
-	return n->met[about / 64] >> about % 64 & 1;
-}
-
-void p3_rdv_set_met(struct p3_rdv_node *n, uint32_t about, bool met)
-{
-	uint64_t bit = UINT64_C(1) << about % 64;
-	n->met[about / 64] = met ? n->met[about / 64] | bit : n->met[about / 64] & ~bit;
-}
-
 /* Copy the descriptors that a birth of the node carries. */
 static void rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3])
 {
@@ -48,42 +37,25 @@ static void rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3])
 	fds_out[2] = born->heap_len ? born->fds[FD_HEAP] : -1;
 }
 
-void p3_rdv_owe_no_more(struct p3_rdv_node *dead, uint32_t by)
+void p3_rdv_owe_no_more(struct p3_rdv *r, uint32_t by, uint32_t dead)
 {
-	uint64_t bit = UINT64_C(1) << by % 64;
-	if (!(dead->owed[by / 64] & bit))
-		return;
-	dead->owed[by / 64] &= ~bit;
-	dead->owed_n--;
+	uint8_t *pair = &r->node[by].pair[dead];
+	r->node[dead].owed_n -= (*pair & PAIR_OWES) != 0;
+	*pair &= (uint8_t)~PAIR_OWES;
 }
 
-void p3_rdv_owe_nothing(struct p3_rdv *r, struct p3_rdv_node *dead)
+void p3_rdv_owe_nothing(struct p3_rdv *r, uint32_t dead)
 {
-	memset(dead->owed, 0, (r->conf.size + 63) / 64 * sizeof *dead->owed);
-	dead->owed_n = 0;
-	dead->reap_at = P3_NEVER;
+	for (uint32_t by = 0; by < r->conf.size; by++)
+		p3_rdv_owe_no_more(r, by, dead);
+	r->node[dead].reap_at = P3_NEVER;
 }
 
 /* yod waits for nothing from node i. */
 static void rdv_node_owes_nobody(struct p3_rdv *r, uint32_t i)
 {
-	for (uint32_t d = 0; d < r->conf.size; d++)
-		p3_rdv_owe_no_more(&r->node[d], i);
-}
-
-bool p3_rdv_is_part(const struct p3_rdv *r)
-{
-	return r->conf.here > 0;
-}
-
-bool p3_rdv_on_hosts(const struct p3_rdv *r)
-{
-	return p3_rdv_is_part(r) && r->conf.hosts >= 0;
-}
-
-bool p3_rdv_listens(const struct p3_rdv_node *n)
-{
-	return n->state == NODE_JOINED && n->sock >= 0;
+	for (uint32_t dead = 0; dead < r->conf.size; dead++)
+		p3_rdv_owe_no_more(r, i, dead);
 }
 
 bool p3_rdv_may_reap(const struct p3_rdv *r, uint32_t i)
@@ -176,16 +148,6 @@ static struct p3_out *outq_find(
 	return at ? *at : NULL;
 }
 
-/* Return true if the end of any incarnation of the peer is in the queue. */
-static bool outq_has_end(const struct p3_outq *q, uint32_t peer)
-{
-	for (const struct p3_out *o = q->first; o; o = o->next)
-		if (o->msg.node == peer &&
-			(o->msg.op == P3_JOB_LEFT || o->msg.op == P3_JOB_DIED))
-			return true;
-	return false;
-}
-
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
 {
 	struct p3_out **at = outq_place_of(q, op, m);
@@ -256,7 +218,7 @@ static int rdv_transmit(struct p3_rdv *r, struct p3_rdv_node *to,
 	if (m->op == P3_JOB_BORN) {
 		bool copies = kept && kept[0] >= 0;
 		rdv_copy_fds_of(born, fds);
-		if (copies || p3_rdv_has_met(to, m->node))
+		if (copies || to->pair[m->node] & PAIR_MET)
 			n = m->heap_len ? 3 : 2;
 		return p3_job_send(to->sock, m, copies ? kept : fds, n);
 	}
@@ -264,7 +226,7 @@ static int rdv_transmit(struct p3_rdv *r, struct p3_rdv_node *to,
 		fds[0] = r->cards;
 		n = !m->status && r->cards >= 0;
 	} else if (m->op == P3_JOB_WELCOME) {
-		fds[0] = p3_rdv_on_hosts(r) ? r->conf.hosts : r->sleepers;
+		fds[0] = r->conf.hosts >= 0 ? r->conf.hosts : r->sleepers;
 		n = fds[0] >= 0;
 	}
 	return p3_job_send(to->sock, m, fds, n);
@@ -359,16 +321,13 @@ void p3_rdv_post_born(struct p3_rdv *r, uint32_t to, uint32_t about)
 void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
 	struct p3_job_msg m = p3_rdv_message_born(r, about);
-	p3_rdv_set_met(&r->node[to], about, true);
+	r->node[to].pair[about] |= PAIR_MET;
 	struct p3_out *o = outq_find(&r->node[to].out, P3_JOB_BORN, &m);
-	if (o) { /* the queued birth carries the descriptors now */
+	if (o) /* the queued birth carries the descriptors now */
 		o->news |= !o->again;
-		o->again = true;
-		return;
-	}
-	p3_rdv_post(r, to, &m);
-	o = outq_find(&r->node[to].out, P3_JOB_BORN, &m);
-	if (o)
+	else
+		p3_rdv_post(r, to, &m);
+	if (o || (o = outq_find(&r->node[to].out, P3_JOB_BORN, &m)))
 		o->again = true;
 }
 
@@ -415,10 +374,12 @@ void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i)
 
 /* ---- the barrier ---- */
 
-/* Tell news of this host where they are decided about. */
-static void rdv_tell_news(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i)
+/* Pass news of this host on.  Return false if this process decides about them. */
+static bool rdv_pass_on(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i)
 {
-	r->conf.news(r->conf.news_arg, what, i, NULL, 0);
+	if (r->conf.here)
+		r->conf.news(r->conf.news_arg, what, i, NULL, 0);
+	return r->conf.here;
 }
 
 /* Release the waiting nodes; ended is a rank whose end makes this barrier fail.  If its
@@ -447,14 +408,11 @@ void p3_rdv_barrier_look(struct p3_rdv *r)
 {
 	if (r->waits_n && r->gone_n)
 		rdv_barrier_release(r, EPIPE, r->first_gone);
-	if (p3_rdv_is_part(r)) {
-		bool all = r->waits_n == r->conf.here && !r->told;
-		r->told |= all;
-		if (all)
-			rdv_tell_news(r, P3_RDV_ALL_WAIT, P3_JOB_NO_RANK);
-	} else if (r->waits_n == r->conf.size) {
+	if (r->told || r->waits_n != (r->conf.here ? r->conf.here : r->conf.size))
+		return;
+	r->told = rdv_pass_on(r, P3_RDV_ALL_WAIT, P3_JOB_NO_RANK);
+	if (!r->told)
 		rdv_barrier_release(r, 0, P3_JOB_NO_RANK);
-	}
 }
 
 void p3_rdv_release(struct p3_rdv *r, int status, uint32_t ended)
@@ -510,24 +468,10 @@ static int remains_copy(int to, int from, uint64_t off, uint64_t len)
 	return 0;
 }
 
-static int remains_fill(
-	int to, int published, const struct p3_layout *l, uint64_t trace, uint64_t size)
-{
-	struct rlimit most;
-	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
-	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size)
-		return -EFBIG;
-	int rc = ftruncate(to, (off_t)size) ? -errno : 0;
-	if (!rc)
-		rc = remains_copy(to, published, 0, l->parts_off);
-	if (!rc)
-		rc = remains_copy(to, published, l->seg_len, trace);
-	return !rc && fcntl(to, F_ADD_SEALS, SEALS) ? -errno : rc;
-}
-
 int p3_remains_make(int published)
 {
 	struct stat st;
+	struct rlimit most;
 	struct p3_trace_header h;
 	uint32_t nnodes = p3_trace_nodes(published);
 	if (!nnodes)
@@ -547,7 +491,14 @@ int p3_remains_make(int published)
 			 : memfd_create("p3-remains", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	int rc = trace > COPIES_MOST ? 0 : remains_fill(fd, published, &l, trace, size);
+	if (trace > COPIES_MOST)
+		return fd;
+	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
+	bool fits = getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur >= size;
+	int rc = !fits ? -EFBIG : ftruncate(fd, (off_t)size) ? -errno : 0;
+	rc = rc ? rc : remains_copy(fd, published, 0, l.parts_off);
+	rc = rc ? rc : remains_copy(fd, published, l.seg_len, trace);
+	rc = rc || !fcntl(fd, F_ADD_SEALS, SEALS) ? rc : -errno;
 	if (!rc)
 		return fd;
 	close(fd);
@@ -568,7 +519,11 @@ static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg 
 	struct p3_rdv_node *n = &r->node[to];
 	struct p3_out *birth = outq_find(&n->out, P3_JOB_BORN, m);
 	int fds[3], rc = -ENOENT;
-	if (birth && birth->again && !outq_has_end(&n->out, m->node)) {
+	bool ended = false; /* the end of any incarnation of the peer is queued */
+	for (const struct p3_out *o = n->out.first; o; o = o->next)
+		ended |= o->msg.node == m->node &&
+			 (o->msg.op == P3_JOB_LEFT || o->msg.op == P3_JOB_DIED);
+	if (birth && birth->again && !ended) {
 		rdv_copy_fds_of(&r->node[m->node], fds);
 		rc = outq_keep_fds(birth, fds);
 	}
@@ -585,27 +540,6 @@ static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg 
 	if (heard)
 		p3_rdv_post(r, to, m);
 	return heard;
-}
-
-static void rdv_broadcast_end(
-	struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
-{
-	struct p3_job_msg m = p3_rdv_message(r, op, i);
-	m.status = status;
-	p3_rdv_owe_nothing(r, &r->node[i]);
-	for (uint32_t to = 0; to < r->conf.size; to++) {
-		if (to == i || !p3_rdv_listens(&r->node[to]))
-			continue;
-		if (rdv_post_end(r, to, &m) && owed && p3_rdv_has_met(&r->node[to], i)) {
-			r->node[i].owed[to / 64] |= UINT64_C(1) << to % 64;
-			r->node[i].owed_n++;
-		}
-		FAULT_POINT("yod.end_half_told");
-	}
-	if (!r->node[i].owed_n)
-		return;
-	r->node[i].reap_at = p3_now_ms() + P3_JOB_REAP_MS;
-	p3_loop_before(r->conf.loop, &r->timer, r->node[i].reap_at);
 }
 
 void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about)
@@ -633,9 +567,7 @@ static void rdv_mark_gone(struct p3_rdv *r, uint32_t i)
 void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i)
 {
 	rdv_mark_gone(r, i);
-	if (p3_rdv_is_part(r))
-		rdv_tell_news(r, P3_RDV_GONE, i);
-	else
+	if (!rdv_pass_on(r, P3_RDV_GONE, i))
 		rdv_count_gone(r, i);
 }
 
@@ -651,7 +583,7 @@ void p3_rdv_gone(struct p3_rdv *r, uint32_t i)
 
 void p3_rdv_set_back(struct p3_rdv *r, uint32_t i)
 {
-	if (r->node[i].state != NODE_GONE || p3_rdv_is_part(r))
+	if (r->node[i].state != NODE_GONE || r->conf.here)
 		return;
 	r->gone_n--;
 	for (uint32_t k = 0; r->first_gone == i && k < r->conf.size; k++)
@@ -697,7 +629,23 @@ void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	outq_drop_news(&n->out);
 	n->watches = false;
 	rdv_node_owes_nobody(r, i);
-	rdv_broadcast_end(r, i, owed ? P3_JOB_DIED : P3_JOB_LEFT, status, owed);
+	struct p3_job_msg m = p3_rdv_message(r, owed ? P3_JOB_DIED : P3_JOB_LEFT, i);
+	m.status = status;
+	p3_rdv_owe_nothing(r, i);
+	for (uint32_t to = 0; to < r->conf.size; to++) {
+		uint8_t *pair = &r->node[to].pair[i];
+		if (to == i || !p3_rdv_listens(&r->node[to]))
+			continue;
+		if (rdv_post_end(r, to, &m) && owed && *pair & PAIR_MET) {
+			*pair |= PAIR_OWES;
+			n->owed_n++;
+		}
+		FAULT_POINT("yod.end_half_told");
+	}
+	if (n->owed_n) {
+		n->reap_at = p3_now_ms() + P3_JOB_REAP_MS;
+		p3_loop_before(r->conf.loop, &r->timer, n->reap_at);
+	}
 	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;
 	if (r->conf.over)
 		r->conf.over(
@@ -733,9 +681,7 @@ void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status)
 {
 	if (r->node[i].state == NODE_JOINED) {
 		p3_rdv_unjoin(r, i, P3_JOB_DIED, status, true);
-		if (p3_rdv_is_part(r))
-			rdv_tell_news(r, P3_RDV_BROKEN, i);
-		else
+		if (!rdv_pass_on(r, P3_RDV_BROKEN, i))
 			rdv_barrier_release(r, EPIPE, i);
 	}
 	p3_rdv_node_over(r, i);

@@ -52,18 +52,15 @@ static const char *libof(uint32_t os_pid, char path[LIBOF_LEN])
 
 /* ---- packets ---- */
 
-static int rdv_owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
+static void rdv_owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	p3_rdv_owner_forget(r, n);
 	n->owner = os_pid;
 	if (!os_pid || os_pid == (uint32_t)getpid())
-		return 0;
-	n->owner_fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
-	if (n->owner_fd < 0)
-		return -errno;
-	n->on_owner.fd = n->owner_fd;
-	return p3_loop_watch(r->conf.loop, &n->on_owner, EPOLLIN);
+		return;
+	n->on_owner.fd = n->owner_fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
+	(void)p3_loop_watch(r->conf.loop, &n->on_owner, EPOLLIN);
 }
 
 static void rdv_refuse(struct p3_rdv *r, uint32_t i, int err)
@@ -125,7 +122,7 @@ static void rdv_on_hello(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	m.uid = getuid();
 	m.cpus = r->conf.cpus;
 	m.status = r->conf.in_domain ? P3_JOB_IN_DOMAIN : 0;
-	m.status |= p3_rdv_on_hosts(r) ? P3_JOB_ON_HOSTS : 0;
+	m.status |= r->conf.hosts >= 0 ? P3_JOB_ON_HOSTS : 0;
 	m.incarnation = 0;
 	FAULT_POINT("yod.unwelcomed");
 	p3_rdv_post(r, i, &m);
@@ -168,8 +165,9 @@ static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	for (uint32_t k = 0; k < r->conf.size; k++) {
 		if (r->node[k].state != NODE_JOINED)
 			continue;
-		p3_rdv_set_met(n, k, k == i || !r->conf.apart);
-		p3_rdv_set_met(&r->node[k], i, k == i || !r->conf.apart);
+		uint8_t met = k == i || !r->conf.apart ? PAIR_MET : 0;
+		n->pair[k] = (uint8_t)(n->pair[k] & ~PAIR_MET) | met;
+		r->node[k].pair[i] = (uint8_t)(r->node[k].pair[i] & ~PAIR_MET) | met;
 		p3_rdv_post_born(r, i, k);
 	}
 	p3_rdv_tell_birth_later(r, i);
@@ -216,7 +214,7 @@ static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p
 		return;
 	}
 	if (r->node[p->msg.node].incarnation == p->msg.incarnation)
-		p3_rdv_owe_no_more(&r->node[p->msg.node], i);
+		p3_rdv_owe_no_more(r, i, p->msg.node);
 }
 
 /* Send a birth with its descriptors to a node that had no room for it, or that wants to
@@ -236,7 +234,7 @@ static void rdv_on_again(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	p3_rdv_tell_births(r);
 	p3_rdv_post_introduction(r, i, about);
 	FAULT_POINT("yod.introduction_half");
-	if (!p3_rdv_has_met(born, i) && p3_rdv_listens(born))
+	if (!(born->pair[i] & PAIR_MET) && p3_rdv_listens(born))
 		p3_rdv_post_introduction(r, about, i);
 }
 
@@ -288,7 +286,7 @@ static void rdv_on_card(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	bool early = n->state != NODE_KNOWN && n->state != NODE_JOINED;
 	size_t len = p->msg.seg_len;
 	memset(card, 0, sizeof card);
-	if (!p3_rdv_is_part(r) || early || n->awaits_cards || len > sizeof card ||
+	if (!r->conf.here || early || n->awaits_cards || len > sizeof card ||
 		(!p->msg.status && pread(p->fds[0], card, len, 0) != (ssize_t)len)) {
 		p3_rdv_breach(r, i, "hands over a card out of turn");
 		return;
@@ -461,7 +459,7 @@ static void rdv_on_timer(void *arg)
 		else if (n->fate_at <= now)
 			p3_rdv_node_died(r, i, 0);
 		if (n->reap_at <= now)
-			p3_rdv_owe_nothing(r, n);
+			p3_rdv_owe_nothing(r, i);
 		if (n->retry)
 			p3_rdv_flush(r, i);
 	}
@@ -501,21 +499,22 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 {
 	size_t size = conf->size;
 	struct p3_rdv *r = calloc(1, sizeof *r + size * sizeof r->node[0]);
-	uint64_t *bits = calloc(2 * size * ((size + 63) / 64), sizeof *bits);
+	uint8_t *pairs = calloc(size, size);
 	uint32_t *untold = calloc(size, sizeof *untold);
-	if (!r || !bits || !untold || !size) {
+	if (!r || !pairs || !untold || !size) {
 		free(r);
-		free(bits);
+		free(pairs);
 		free(untold);
 		errno = size ? ENOMEM : EINVAL;
 		return NULL;
 	}
 	r->conf = *conf;
-	r->bits = bits;
+	if (!conf->here)
+		r->conf.hosts = -1;
+	r->pairs = pairs;
 	r->untold = untold;
 	for (uint32_t i = 0; i < conf->size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
-		size_t words = (size + 63) / 64;
 		*n = (struct p3_rdv_node){.rdv = r,
 			.sock = -1,
 			.owner_fd = -1,
@@ -524,8 +523,7 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 			.fds = {-1, -1, -1, -1},
 			.fate_at = P3_NEVER,
 			.reap_at = P3_NEVER,
-			.owed = r->bits + 2 * i * words,
-			.met = r->bits + (2 * i + 1) * words};
+			.pair = pairs + i * size};
 		n->out.end = &n->out.first;
 	}
 
@@ -547,7 +545,7 @@ void p3_rdv_destroy(struct p3_rdv *r)
 	p3_close(r->sleepers);
 	p3_rdv_close_fds(&r->cards, 1);
 	p3_loop_at(r->conf.loop, &r->timer, P3_NEVER);
-	free(r->bits);
+	free(r->pairs);
 	free(r->untold);
 	free(r);
 }

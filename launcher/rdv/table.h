@@ -5,7 +5,7 @@
  * Only the files of launcher/rdv/, and their test, include it.  One thread calls all
  * functions (rdv.h).  A file calls files above it in this list only:
  *
- *	members.c	bits of pairs of nodes, the view for lookers; queues, sending;
+ *	members.c	pairs of nodes, the view for lookers; queues, sending;
  *			nodes that join and that end, the barrier, and cards
  *	rdv.c		the packets of nodes, the loop, and the functions that yod calls
  */
@@ -50,6 +50,10 @@ void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg 
 
 enum { FD_PUBLISHED, FD_DOORBELL, FD_HOST, FD_HEAP };
 
+/* Bits of a pair: this node's BORN about the other has descriptors; yod waits for this
+ * node's DROPPED about the other. */
+enum { PAIR_MET = 1, PAIR_OWES = 2 };
+
 enum state { NODE_NEW, NODE_KNOWN, NODE_JOINED, NODE_GONE };
 
 struct p3_rdv_node {
@@ -77,10 +81,9 @@ struct p3_rdv_node {
 	int64_t fate_at; /* its socket has closed: it is dead at this time */
 	int64_t fate_by; /* or at this time, if it is ending */
 	int64_t reap_at; /* time at which yod waits for no DROPPED any more */
-	uint64_t *owed;  /* a bit for each node whose DROPPED yod waits for */
-	uint32_t owed_n;
-	bool watches;  /* it wants to hear of ranks that will never join */
-	uint64_t *met; /* nodes whose BORN to it has descriptors: a bit each */
+	uint32_t owed_n; /* nodes whose DROPPED about it yod waits for */
+	bool watches;    /* it wants to hear of ranks that will never join */
+	uint8_t *pair;   /* bits for each other node */
 	struct p3_outq out;
 };
 
@@ -99,27 +102,23 @@ struct p3_rdv {
 	int64_t barrier_since; /* time at which the first node came to the barrier */
 	uint32_t gone_n;
 	uint32_t first_gone; /* the rank that was gone before all others */
-	uint64_t *bits;      /* memory of all owed and met words */
+	uint8_t *pairs;      /* memory of all bits of pairs */
 	struct p3_rdv_node node[];
 };
 
-/* ---- members.c: bits, packets ---- */
+/* ---- members.c: pairs, packets ---- */
 
 /* Close these descriptors and set them to -1. */
 void p3_rdv_close_fds(int *fds, unsigned n);
-/* Return true, or note, that a BORN of the node `about` to n has descriptors. */
-bool p3_rdv_has_met(const struct p3_rdv_node *n, uint32_t about);
-void p3_rdv_set_met(struct p3_rdv_node *n, uint32_t about, bool met);
-/* Note that yod no longer waits for the DROPPED of a survivor about a dead node; that it
- * waits for no survivor. */
-void p3_rdv_owe_no_more(struct p3_rdv_node *dead, uint32_t by);
-void p3_rdv_owe_nothing(struct p3_rdv *r, struct p3_rdv_node *dead);
-/* Return true if another process decides about barriers (in an agent); if the job is on
- * several hosts, and not just on another one. */
-bool p3_rdv_is_part(const struct p3_rdv *r);
-bool p3_rdv_on_hosts(const struct p3_rdv *r);
+/* Note that yod no longer waits for a node's DROPPED about a dead one; or for that of
+ * any. */
+void p3_rdv_owe_no_more(struct p3_rdv *r, uint32_t by, uint32_t dead);
+void p3_rdv_owe_nothing(struct p3_rdv *r, uint32_t dead);
 /* Return true if the node takes births, ends and pids of others. */
-bool p3_rdv_listens(const struct p3_rdv_node *n);
+static inline bool p3_rdv_listens(const struct p3_rdv_node *n)
+{
+	return n->state == NODE_JOINED && n->sock >= 0;
+}
 /* Print a line for the user. */
 __attribute__((format(printf, 2, 3))) void p3_rdv_tell(
 	struct p3_rdv *r, const char *fmt, ...);

@@ -92,7 +92,7 @@ struct p3_cci_host {
  * Any thread may call this function. */
 static inline bool p3_cci_is_up(void)
 {
-	return p3_node_has_cci(p3_node());
+	return p3_likely(p3_acquire(&p3_ready(p3_node())->cci)); /* INIT.1 */
 }
 
 /* Return from a call of CCI before cci_init, or with illegal arguments. */

@@ -4,7 +4,6 @@
 #include "lib/job/job.h"
 #include "lib/init.h"
 #include "lib/node/call.h"
-#include "lib/node/conf.h"
 #include "shm/log.h"
 #include "shm/park.h"
 

@@ -3,8 +3,6 @@
 #include "lib/cci/cci.h"
 #include "lib/init.h"
 #include "lib/node/call.h"
-#include "lib/node/conf.h"
-#include "lib/node/heap.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The barrier of a job that another launcher started. */
 #include "lib/domain/internal.h"
-#include "shm/log.h"
 
 #include <errno.h>
-#include <time.h>
-
-#define LATE_S 10 /* wait in seconds after which missing ranks are named */
 
 /* ---- packets ---- */
 
-/* Send a packet to a rank.  Return false if it was not sent. */
+/* Send a packet to a rank, through all connections with it, since it may close any of
+ * them before it reads.  Return false if one did not take it. */
 static bool barrier_send(struct p3_mesh *m, enum p3_job_op op, uint32_t rank,
 	uint32_t round, struct p3_mesh_verdict v)
 {
 	struct p3_job_msg msg = p3_member_message(m->node, op);
+	uint32_t slot = m->rank[rank].slot;
+	bool ok = true;
 	msg.round = round;
 	msg.status = v.status;
 	msg.ended = v.ended;
-	return m->rank[rank].slot != P3_MESH_NONE &&
-	       p3_mesh_send(m, m->rank[rank].slot, &msg);
+	if (slot == P3_MESH_NONE)
+		return false;
+	if (p3_mesh_is_far(m, slot))
+		return !p3_stream_post(m->node->modex->streams, slot, &msg, NULL, 0);
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		const struct p3_mesh_conn *c = &m->conn[i];
+		uint32_t with = c->slot == P3_MESH_NONE ? c->called : c->slot;
+		if (p3_mesh_talks(c) && with == slot)
+			ok &= !p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0);
+	}
+	return ok;
 }
 
 static void barrier_release(struct p3_mesh *m, uint32_t round, struct p3_mesh_verdict v)
@@ -167,68 +175,4 @@ void p3_mesh_on_barrier_packet(
 	 * barriers may have failed since then. */
 	if (!m->released.round && msg->round == barrier_current_round(m, &done))
 		m->released = *msg;
-}
-
-/* ---- threads in the barrier ---- */
-
-/* Name the missing ranks.  The caller holds m->lock. */
-static void barrier_say_late(struct p3_mesh *m)
-{
-	uint32_t late = 0, first = 0, holder;
-	for (uint32_t i = m->node->size; i-- > 0;)
-		if (i != m->node->rank && !p3_mesh_is_far(m, i) &&
-			!p3_domain_has_rank(&m->place, m->node->job, i, &holder)) {
-			first = i;
-			late++;
-		}
-	if (late)
-		p3_warn("a barrier waits for %u of %u ranks that have no interface in "
-			"the domain %s for %d s, rank %u first; see that all ranks call "
-			"PtlNIInit, and have one job's name in the environment",
-			late, m->node->size, m->place.path, LATE_S, first);
-}
-
-static int barrier_wait(struct p3_mesh *m, uint32_t round, uint32_t *ended_out)
-{
-	struct timespec late;
-	bool said = false;
-	clock_gettime(CLOCK_MONOTONIC, &late);
-	late.tv_sec += LATE_S;
-	while (m->node->barriers_done != round && !m->stop && !m->fds_lost) {
-		int rc = said ? pthread_cond_wait(&m->changed, &m->lock)
-			      : pthread_cond_timedwait(&m->changed, &m->lock, &late);
-		if (rc != ETIMEDOUT)
-			continue;
-		said = true;
-		barrier_say_late(m);
-	}
-	bool over = m->node->barriers_done == round;
-	if (over && m->node->barrier_status)
-		*ended_out = m->node->barrier_ended;
-	return over && !m->node->barrier_status ? 0 : -EPIPE;
-}
-
-int p3_mesh_barrier(struct p3_node *node, uint32_t *ended_out)
-{
-	pthread_mutex_lock(&node->life);
-	struct p3_mesh *m = node->mesh;
-	if (!m || !m->nic) {
-		pthread_mutex_unlock(&node->life);
-		p3_error("PtlXBarrier: this process has no interface; in a job that "
-			 "mpirun or the like has started call it between PtlNIInit and "
-			 "PtlNIFini, or start the job by yod");
-		return -EPIPE;
-	}
-	pthread_mutex_lock(&m->lock);
-	pthread_mutex_unlock(&node->life);
-	uint32_t round = ++m->entered;
-	m->inside++;
-	p3_mesh_wake(m);
-	struct p3_wait_line *line = p3_nic_show_barrier(m->nic);
-	int rc = barrier_wait(m, round, ended_out);
-	p3_nic_left_barrier(line);
-	m->inside--;
-	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
-	return rc;
 }

@@ -88,14 +88,6 @@ bool p3_tcp_is_same_host(const struct p3_card *a, const struct p3_card *b)
 
 /* ---- the choice of an address ---- */
 
-static bool address_has_bits(
-	const unsigned char *a, const unsigned char *b, uint32_t bits)
-{
-	uint32_t bytes = bits / 8, rest = bits % 8;
-	return memcmp(a, b, bytes) == 0 &&
-	       (!rest || (a[bytes] ^ b[bytes]) >> (8 - rest) == 0);
-}
-
 static bool address_is_usable(const struct ifaddrs *i)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(void *)i->ifa_addr;
@@ -119,12 +111,16 @@ static bool address_is_for_others(const struct p3_card *card)
 static bool address_is_in(const struct ifaddrs *i, const struct p3_conf_net *net)
 {
 	struct p3_card at = {.magic = 0};
+	uint32_t bytes = net->bits / 8, rest = net->bits % 8;
 	if (net->interface[0])
 		return strcmp(i->ifa_name, net->interface) == 0;
 	p3_tcp_take_address(&at, i->ifa_addr);
 	if (net->family)
 		return at.family == net->family &&
-		       address_has_bits(at.address, net->address, net->bits);
+		       memcmp(at.address, net->address, bytes) == 0 &&
+		       (!rest ||
+			       (at.address[bytes] ^ net->address[bytes]) >> (8 - rest) ==
+				       0);
 	return !(i->ifa_flags & IFF_LOOPBACK);
 }
 
@@ -411,9 +407,11 @@ static int call_greet(struct p3_call *c, enum op op, const unsigned char *nonce,
 	return n == (ssize_t)sizeof g ? 0 : n < 0 && errno != EAGAIN ? -errno : -EPIPE;
 }
 
-/* Read until the next greeting is whole.  Return 0, -EAGAIN, or another -errno. */
-static int call_fill(struct p3_call *c)
+/* Read until the next greeting is whole.  Return 0 if it is one of this kind for this
+ * pair of ranks, -EAGAIN, or another -errno. */
+static int call_take_greeting(struct p3_call *c, enum op op)
 {
+	const struct p3_greeting *g = &c->in;
 	while (c->got < sizeof c->in) {
 		ssize_t n = recv(call_fd(c), (char *)&c->in + c->got,
 			sizeof c->in - c->got, MSG_DONTWAIT);
@@ -424,16 +422,6 @@ static int call_fill(struct p3_call *c)
 		c->got += (uint32_t)n;
 	}
 	c->got = 0;
-	return 0;
-}
-
-/* Return 0 at a greeting of this kind for this pair of ranks. */
-static int call_take_greeting(struct p3_call *c, enum op op)
-{
-	const struct p3_greeting *g = &c->in;
-	int rc = call_fill(c);
-	if (rc)
-		return rc;
 	if (op == HELLO)
 		c->from = g->from;
 	return g->magic == MAGIC && g->op == op && g->from == c->from && g->to == c->to

@@ -10,9 +10,9 @@
  *			changes that no descriptor reports, and repeats what failed for
  *			lack of memory or descriptors
  *	remote.c	the ranks on other hosts: calls, packets, births and ends
- *	member.c	the other processes of this host: the same
+ *	member.c	the other processes of this host: the same; descriptors, and the
+ *			epoll set of the thread
  *	barrier.c	the barrier of a job that another launcher started
- *	conn.c		packets to members; descriptors, and the epoll set of the thread
  *	modex.c		the cards of the ranks of a job on several hosts, and their use
  *	call.c		TCP to other hosts: addresses, sockets, authentication
  *
@@ -26,7 +26,7 @@
 #define P3_LIB_DOMAIN_INTERNAL_H
 
 #include "lib/domain/mesh.h"
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "nic/streams.h"
 #include "shm/atomics.h"
 #include "shm/domain.h"
@@ -248,8 +248,6 @@ struct p3_modex {
 	bool said_late;     /* a line has told which ranks are waited for */
 };
 
-/* (any) Return true if the address of a caller is that of a rank. */
-bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from);
 /* Say once, when first connections take long, which ranks this one waits for. */
 void p3_modex_say_unmet(struct p3_modex *w, uint64_t now);
 /* Print a line, once for a rank, about a call that its host has completed, and that the
@@ -327,7 +325,7 @@ struct p3_mesh {
 	uint32_t answered;       /* the last question that was answered */
 	uint32_t asked;          /* the last question for which the streams looked */
 	uint32_t ask_look, release_look, met_look; /* looks; 0: there is none */
-	uint32_t reported_pid; /* last process that p3_mesh_say_breach() reported */
+	uint32_t reported_pid; /* last process that a line was about */
 	uint32_t nreported;    /* number of these lines since reported_ns */
 	uint64_t reported_ns;
 	struct p3_mesh_verdict broken; /* with a status: all barriers fail */
@@ -377,7 +375,7 @@ static inline bool p3_mesh_talks(const struct p3_mesh_conn *c)
 	return p3_mesh_fd(&c->fd) >= 0 && c->born_sent;
 }
 
-/* ---- conn.c ---- */
+/* ---- member.c ---- */
 
 /* Forget a descriptor's number, then close it.  A child that is forked between these two
  * steps leaks the descriptor; in the other order, it could later close a descriptor of
@@ -390,13 +388,6 @@ int p3_mesh_watch(
  * watches the file of fd: the program may have closed either descriptor. */
 bool p3_mesh_watches(
 	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which);
-/* Return true if the program has closed a descriptor that epoll watched, or given its
- * number to another file; false if there is no descriptor. */
-bool p3_mesh_has_lost(
-	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which);
-/* Close fd if p3_mesh_watches() is true for it, and forget its number in any case.  The
- * epoll set stays as it is: a forked child shares the set with its parent. */
-void p3_mesh_drop(struct p3_mesh *m, p3_a32 *fd, enum p3_mesh_watch what, uint32_t which);
 /*
  * Take a descriptor out of the epoll set, close it, and forget its number.  A forked
  * child may keep its file open, and epoll would report that for ever.  If epoll does not
@@ -411,32 +402,8 @@ void p3_mesh_pause(
 	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what);
 void p3_mesh_resume(
 	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what);
-/* Add a call to the epoll set; change what is waited for, after its state has changed;
- * take it out of the set, and take its connection, or close it. */
-void p3_mesh_add_call(
-	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which);
-void p3_mesh_watch_call(
-	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which);
-struct p3_connection p3_mesh_take_call(struct p3_mesh *m, struct p3_call *c);
-void p3_mesh_close_call(struct p3_mesh *m, struct p3_call *c);
-
-/* Print a line about a process that breaks the rules, whose connection is closed.  The
- * number of these lines is limited (conn.c). */
-void p3_mesh_say_breach(
-	struct p3_mesh *m, const struct p3_mesh_conn *c, const char *what);
 /* Send BORN.  Return 0 or -errno. */
 int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c);
-void p3_mesh_send_pids(struct p3_mesh *m, struct p3_mesh_conn *c);
-/* Send a packet to the member of a slot, through all connections with it, since the
- * member may close any of them before it reads.  Return false if one did not take it. */
-bool p3_mesh_send(struct p3_mesh *m, uint32_t slot, const struct p3_job_msg *msg);
-
-/* Send a packet to a remote node.  Return false if there is no room for it. */
-bool p3_mesh_send_to_remote(
-	struct p3_mesh *m, uint32_t rank, const struct p3_job_msg *msg);
-
-/* ---- member.c ---- */
-
 /* Accept all calls of processes of this host. */
 void p3_mesh_accept(struct p3_mesh *m);
 /* Call all members that this node has not met. */
@@ -453,8 +420,6 @@ void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot);
 void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how);
 /* Remove an ending member, if all its messages are taken or if now is true. */
 void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now);
-/* Note the end of the process of a rank that had left in order. */
-void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank);
 
 /* ---- remote.c: all do nothing in a job on one host ---- */
 
@@ -470,8 +435,6 @@ void p3_mesh_receive_remotes(struct p3_mesh *m);
 /* Do the work that no descriptor reports: call again, notice silence, repeat packets,
  * close slow connections, and accept again. */
 void p3_mesh_check_remotes(struct p3_mesh *m);
-/* Do all work without waiting for events. */
-void p3_mesh_poll_remotes(struct p3_mesh *m);
 /* Return true if the rank is on another host, and there is no connection to it now. */
 bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank);
 struct p3_remotes {
@@ -482,10 +445,8 @@ struct p3_remotes {
 struct p3_remotes p3_mesh_sum_remotes(const struct p3_mesh *m);
 /* Send the process ids to all remote nodes. */
 void p3_mesh_send_pids_to_remotes(struct p3_mesh *m);
-/* Send LEAVE to all remote nodes. */
-void p3_mesh_send_leave_to_remotes(struct p3_mesh *m);
-/* Return true if a process with an interface has not confirmed all packets. */
-bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m);
+/* Send LEAVE to all remote nodes, and wait until they have confirmed all packets. */
+void p3_mesh_leave_remotes(struct p3_mesh *m);
 /* Return true if the program has closed the listener, or a connection to a remote rank.
  * */
 bool p3_mesh_has_lost_remotes(const struct p3_mesh *m);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other processes of this host: their calls, packets, births and ends. */
+/*
+ * The other processes of this host: their connections, packets, births and ends; the
+ * descriptors of a mesh, and the epoll set of its thread.
+ */
 #include "lib/domain/internal.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -14,10 +17,104 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CALLS     2048 /* calls in a row: more than can be pending */
-#define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
-#define PACKETS   16 /* packets taken from one connection in a row */
-#define TURNS     64 /* rows taken at a member's end: more packets than a socket holds */
+#define CALLS      2048 /* calls in a row: more than can be pending */
+#define SILENT_NS  (2 * (uint64_t)P3_SETTLE_NS)
+#define PACKETS    16 /* packets taken from one connection in a row */
+#define TURNS      64 /* rows taken at a member's end: more packets than a socket holds */
+
+#define REPORTS    8 /* most lines about wrong behavior in REPORTS_NS */
+#define REPORTS_NS 1000000000
+
+/* ---- descriptors ---- */
+
+void p3_mesh_close(p3_a32 *fd)
+{
+	int was = p3_mesh_fd(fd);
+	p3_set(fd, P3_MESH_NONE);
+	if (was >= 0)
+		close(was);
+}
+
+int p3_mesh_watch(
+	struct p3_mesh *m, int op, int fd, enum p3_mesh_watch what, uint32_t which)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
+bool p3_mesh_watches(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
+{
+	return p3_mesh_watch(m, EPOLL_CTL_MOD, p3_mesh_fd(fd), what, which) == 0;
+}
+
+void p3_mesh_unwatch(struct p3_mesh *m, p3_a32 *fd)
+{
+	int was = p3_mesh_fd(fd);
+	if (was >= 0 && p3_mesh_watch(m, EPOLL_CTL_DEL, was, P3_MESH_CONN, 0) == 0)
+		p3_mesh_close(fd);
+	p3_set(fd, P3_MESH_NONE);
+}
+
+void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	p3_mesh_unwatch(m, &c->fd);
+	c->called = c->slot = P3_MESH_NONE;
+	c->incarnation = 0;
+	c->born_sent = c->awaited = c->owes = false;
+}
+
+void p3_mesh_pause(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what)
+{
+	*paused = true;
+	(void)p3_mesh_watch(m, EPOLL_CTL_DEL, p3_mesh_fd(fd), what, 0);
+}
+
+void p3_mesh_resume(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what)
+{
+	if (*paused)
+		*paused = p3_mesh_watch(m, EPOLL_CTL_ADD, p3_mesh_fd(fd), what, 0) != 0;
+}
+
+/* ---- connections ---- */
+
+int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	int all[P3_JOB_FDS], fds[3];
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_BORN);
+	unsigned n = p3_nic_fds(m->nic, all);
+	msg.heap_len = p3_nic_heap_len(m->nic);
+	fds[0] = all[0];
+	fds[1] = all[1];
+	fds[2] = all[P3_JOB_FDS - 1];
+	int rc = p3_job_send(p3_mesh_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	c->born_sent |= !rc;
+	FAULT_POINT("meet.told");
+	return rc;
+}
+
+/* Print a line about a process that breaks the rules, whose connection is closed.  The
+ * number of these lines is limited: one for each process in a row. */
+static void conn_say_breach(
+	struct p3_mesh *m, const struct p3_mesh_conn *c, const char *what)
+{
+	uint64_t now = p3_now_ns();
+	if (now - m->reported_ns > REPORTS_NS) {
+		m->reported_ns = now;
+		m->nreported = 0;
+	}
+	if (m->reported_pid == c->os_pid || m->nreported == REPORTS)
+		return;
+	m->reported_pid = c->os_pid;
+	m->nreported++;
+	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
+		"one build of libportals, and let no other program connect to its "
+		"sockets)",
+		c->os_pid, what, m->place.path);
+}
 
 /* ---- end of a member ---- */
 
@@ -28,30 +125,28 @@ void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how)
 	p3_mesh_remove(m, slot, false);
 }
 
-/* Go on watching the life of a rank that has left in order, under its rank: another
- * process may take its slot.  Return false if that is impossible. */
-static bool member_watch_rank(struct p3_mesh *m, struct p3_member *b)
-{
-	p3_a32 *life = &m->rank[b->rank].life;
-	if (p3_mesh_is_far(m, b->rank)) /* its connection shows its life */
-		return !m->node->modex->remote[b->rank].ended;
-	int fd = p3_mesh_fd(&b->life);
-	if (fd < 0 || p3_mesh_watch(m, EPOLL_CTL_MOD, fd, P3_MESH_RANK, b->rank) != 0)
-		return false;
-	p3_set(life, (uint32_t)fd);
-	p3_set(&b->life, P3_MESH_NONE);
-	return true;
-}
-
-/* Note that a member, if it is a rank of the own job, has left or has died. */
+/* Note that a member, if it is a rank of the own job, has left or has died.  Go on
+ * watching the life of one that has left in order, under its rank: another process may
+ * take its slot. */
 static void member_remove_rank(struct p3_mesh *m, struct p3_member *b, uint32_t slot)
 {
 	if (b->rank == P3_MESH_NONE)
 		return;
 	struct p3_mesh_rank *r = &m->rank[b->rank];
+	int fd = p3_mesh_fd(&b->life);
 	bool left = b->how == P3_PEER_LEFT, current = r->slot == slot;
-	if (!left || (current && !member_watch_rank(m, b)))
+	if (!left) {
 		r->ended = true;
+	} else if (current && p3_mesh_is_far(m, b->rank)) {
+		/* its connection shows its life */
+		r->ended |= m->node->modex->remote[b->rank].ended;
+	} else if (current && (fd < 0 || p3_mesh_watch(m, EPOLL_CTL_MOD, fd, P3_MESH_RANK,
+						 b->rank) != 0)) {
+		r->ended = true;
+	} else if (current) {
+		p3_set(&r->life, (uint32_t)fd);
+		p3_set(&b->life, P3_MESH_NONE);
+	}
 	if (current)
 		r->slot = P3_MESH_NONE;
 	b->rank = P3_MESH_NONE;
@@ -81,12 +176,6 @@ void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot)
 	}
 	if (incarnation && m->node->member[slot].incarnation == incarnation)
 		p3_mesh_end(m, slot, P3_PEER_DIED);
-}
-
-void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank)
-{
-	m->rank[rank].ended = true;
-	p3_mesh_unwatch(m, &m->rank[rank].life);
 }
 
 /* ---- birth of a member ---- */
@@ -271,25 +360,9 @@ static void member_on_end_of_file(struct p3_mesh *m, struct p3_mesh_conn *c)
 
 static void member_breach(struct p3_mesh *m, struct p3_mesh_conn *c, const char *what)
 {
-	p3_mesh_say_breach(m, c, what);
+	conn_say_breach(m, c, what);
 	c->called = P3_MESH_NONE;
 	member_on_end_of_file(m, c);
-}
-
-static void member_on_first_packet(
-	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_packet *p)
-{
-	if (p->msg.op != P3_JOB_BORN) {
-		member_breach(m, c, "does not say first who it is");
-	} else if (p->msg.node < m->node->capacity) {
-		member_on_born(m, c, &p->msg, p->fds);
-	} else {
-		(void)member_is_compatible(m, c, &p->msg); /* prints the difference */
-		member_refuse(m, c);
-	}
-	if (p3_mesh_fd(&c->fd) >= 0)
-		member_send_born(
-			m, c); /* if there is no room, mesh_check() repeats this */
 }
 
 /* lost: there was no room for its descriptors. */
@@ -301,9 +374,18 @@ static void member_on_packet(
 	bool fds = msg->op == P3_JOB_BORN && !lost;
 	if (fds ? p->nfds != 2 && p->nfds != 3 : p->nfds != 0)
 		member_breach(m, c, "sends a wrong number of descriptors");
-	else if (c->slot == P3_MESH_NONE)
-		member_on_first_packet(m, c, p);
-	else if (msg->op == P3_JOB_BORN && !known) /* it needs another connection */
+	else if (c->slot == P3_MESH_NONE) {
+		if (msg->op != P3_JOB_BORN) {
+			member_breach(m, c, "does not say first who it is");
+		} else if (msg->node < m->node->capacity) {
+			member_on_born(m, c, msg, p->fds);
+		} else {
+			(void)member_is_compatible(m, c, msg); /* prints the difference */
+			member_refuse(m, c);
+		}
+		if (p3_mesh_fd(&c->fd) >= 0) /* without room, the check repeats it */
+			member_send_born(m, c);
+	} else if (msg->op == P3_JOB_BORN && !known) /* it needs another connection */
 		member_on_end_of_file(m, c);
 	else if (msg->op == P3_JOB_BORN)
 		member_on_born(m, c, msg, p->fds);
@@ -366,32 +448,24 @@ static void conn_close_silent(struct p3_mesh *m, struct p3_mesh_conn *c, const c
 	p3_mesh_receive(m, c);
 	if (!conn_is_silent(c))
 		return;
-	p3_mesh_say_breach(m, c, why);
+	conn_say_breach(m, c, why);
 	p3_mesh_hang_up(m, c);
 }
 
-/* Return the process that has more than half of the silent connections, if one has: the
- * candidate of the majority vote of Boyer and Moore. */
-static uint32_t conn_silent_candidate(const struct p3_mesh *m)
-{
-	uint32_t pid = 0, lead = 0;
-	for (uint32_t i = 0; i < m->nconn; i++) {
-		if (!conn_is_silent(&m->conn[i]))
-			continue;
-		if (!lead)
-			pid = m->conn[i].os_pid;
-		lead += m->conn[i].os_pid == pid ? 1 : (uint32_t)-1;
-	}
-	return pid;
-}
-
 /* Return the silent connection to close for want of room, or NULL: the oldest one of a
- * process that has more than half of them, and so not that of a newcomer that is about to
- * introduce itself; else the oldest of all. */
+ * process that has more than half of them (whose candidate the majority vote of Boyer and
+ * Moore finds), and so not that of a newcomer that is about to introduce itself; else the
+ * oldest of all. */
 static struct p3_mesh_conn *conn_oldest_silent(struct p3_mesh *m)
 {
 	struct p3_mesh_conn *oldest = NULL, *of_crowd = NULL;
-	uint32_t pid = conn_silent_candidate(m), crowd = 0, all = 0;
+	uint32_t pid = 0, lead = 0, crowd = 0, all = 0;
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		if (!conn_is_silent(&m->conn[i]))
+			continue;
+		pid = lead ? pid : m->conn[i].os_pid;
+		lead += m->conn[i].os_pid == pid ? 1 : (uint32_t)-1;
+	}
 	for (uint32_t i = 0; i < m->nconn; i++) {
 		struct p3_mesh_conn *c = &m->conn[i];
 		if (!conn_is_silent(c))
@@ -488,17 +562,6 @@ bool p3_mesh_close_mute(struct p3_mesh *m, struct p3_mesh_conn *c)
 	return true;
 }
 
-static bool member_is_met(const struct p3_mesh *m, uint32_t slot)
-{
-	if (m->node->member[slot].incarnation)
-		return true;
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_mesh_fd(&m->conn[i].fd) >= 0 &&
-			(m->conn[i].called == slot || m->conn[i].slot == slot))
-			return true;
-	return false;
-}
-
 /* Call all members that are not met, dead or this node.  A member that does not listen
  * yet looks for this node when it does. */
 void p3_mesh_scan(struct p3_mesh *m)
@@ -508,8 +571,11 @@ void p3_mesh_scan(struct p3_mesh *m)
 	for (uint32_t i = 0; i < m->node->capacity; i++) {
 		if (!(slots[i / 64] >> i % 64 & 1))
 			continue;
-		if (i != m->place.slot && !member_is_met(m, i) &&
-			!p3_domain_reap(&m->place, i)) {
+		bool met = i == m->place.slot || m->node->member[i].incarnation;
+		for (uint32_t k = 0; !met && k < m->nconn; k++)
+			met = p3_mesh_fd(&m->conn[k].fd) >= 0 &&
+			      (m->conn[k].called == i || m->conn[k].slot == i);
+		if (!met && !p3_domain_reap(&m->place, i)) {
 			struct p3_mesh_conn *c = conn_find_free(m);
 			int fd = c ? p3_domain_call(&m->place, i) : -EMFILE;
 			if (fd >= 0)

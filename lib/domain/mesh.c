@@ -23,14 +23,32 @@
 #define SPARE 16 /* connections whose other end is still unknown */
 /* mesh_await_others() waits in slices: however long the process is stopped in the middle
  * of one, no more than this slice counts as waiting */
-#define SLICE_NS   50000000
-#define COUNTS     20 /* counts of the room for a job before it is refused */
-#define EVENTS     16
-#define CHECK_MS   1000 /* the longest time until foreign descriptors are noticed */
-#define CONFIRM_NS UINT64_C(2000000000) /* wait for the confirmations of a leave */
-#define AGAIN_MS   50 /* time until an action that found no room is repeated */
+#define SLICE_NS 50000000
+#define COUNTS   20 /* counts of the room for a job before it is refused */
+#define EVENTS   16
+#define CHECK_MS 1000 /* the longest time until foreign descriptors are noticed */
+#define AGAIN_MS 50   /* time until an action that found no room is repeated */
+#define LATE_S   10   /* wait in a barrier after which missing ranks are named */
 
 /* ---- the descriptors of connections, members and ranks ---- */
+
+/* Return true if the program has closed a descriptor that epoll watched, or given its
+ * number to another file; false if there is no descriptor. */
+static bool mesh_has_lost(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
+{
+	return p3_mesh_fd(fd) >= 0 && !p3_mesh_watches(m, fd, what, which);
+}
+
+/* Close fd if p3_mesh_watches() is true for it, and forget its number in any case.  The
+ * epoll set stays as it is: a forked child shares the set with its parent. */
+static void mesh_drop(
+	struct p3_mesh *m, p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
+{
+	if (p3_mesh_watches(m, fd, what, which))
+		p3_mesh_close(fd);
+	p3_set(fd, P3_MESH_NONE);
+}
 
 static uint32_t mesh_table_len(const struct p3_mesh *m, enum p3_mesh_watch what)
 {
@@ -48,24 +66,19 @@ static p3_a32 *mesh_table_fd(
 				      : &m->rank[which].life;
 }
 
-/* Close these descriptors, except those that the program has closed: their numbers may
- * name files of the program now. */
-static void mesh_drop_fds(struct p3_mesh *m)
+/* Return true if the program has closed one of these descriptors.  drop: close them,
+ * except those, whose numbers may name files of the program now. */
+static bool mesh_sweep_fds(struct p3_mesh *m, bool drop)
 {
+	bool lost = false;
 	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_RANK; what++)
-		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
-			p3_mesh_drop(m, mesh_table_fd(m, what, i), what, i);
-}
-
-/* Return true if the program has closed one of these descriptors, or of those to other
- * hosts. */
-static bool mesh_has_lost_fds(struct p3_mesh *m)
-{
-	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_RANK; what++)
-		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
-			if (p3_mesh_has_lost(m, mesh_table_fd(m, what, i), what, i))
-				return true;
-	return p3_mesh_has_lost_remotes(m);
+		for (uint32_t i = 0; !lost && i < mesh_table_len(m, what); i++)
+			if (drop)
+				mesh_drop(m, mesh_table_fd(m, what, i), what, i);
+			else
+				lost = mesh_has_lost(
+					m, mesh_table_fd(m, what, i), what, i);
+	return lost;
 }
 
 /* ---- entering ---- */
@@ -285,6 +298,13 @@ int p3_mesh_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid)
 
 /* ---- the periodic check ---- */
 
+static void mesh_send_pids(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_PIDS);
+	c->owes = p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
+	m->rescan |= c->owes;
+}
+
 /* Return true for a member that has introduced itself and has not heard of this node. */
 static bool conn_owes_answer(const struct p3_mesh_conn *c)
 {
@@ -315,7 +335,7 @@ static void conn_check(struct p3_mesh *m, struct p3_mesh_conn *c)
 	if (conn_owes_answer(c))
 		(void)p3_mesh_send_born(m, c);
 	if (c->owes)
-		p3_mesh_send_pids(m, c);
+		mesh_send_pids(m, c);
 }
 
 /* Do the work that no descriptor reports, and repeat actions that found no room. */
@@ -355,6 +375,13 @@ static int mesh_ms_until_check(const struct p3_mesh *m)
 
 /* ---- the thread ---- */
 
+void p3_mesh_wake(struct p3_mesh *m)
+{
+	/* If the program has closed the eventfd, the thread notices that by itself. */
+	if (p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0))
+		p3_fd_signal(p3_mesh_fd(&m->wake));
+}
+
 /* Return true if this thread serves held requests (p3_held_see_to); under yod the life
  * thread does. */
 static bool mesh_serves_held(const struct p3_mesh *m)
@@ -385,7 +412,7 @@ static void mesh_on_wake(struct p3_mesh *m)
 		return;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_mesh_talks(&m->conn[i])) {
-			p3_mesh_send_pids(m, &m->conn[i]);
+			mesh_send_pids(m, &m->conn[i]);
 			FAULT_POINT("meet.pids_half");
 		}
 	p3_mesh_send_pids_to_remotes(m);
@@ -398,17 +425,6 @@ static bool life_has_ended(const p3_a32 *fd)
 {
 	struct pollfd life = {.fd = p3_mesh_fd(fd), .events = POLLIN};
 	return life.fd >= 0 && poll(&life, 1, 0) > 0;
-}
-
-/* Return true if the program has closed the descriptor that an event is about, or given
- * its number to another file.  A forked child that holds a copy causes such events. */
-static bool mesh_is_lost(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t which)
-{
-	if (kind >= P3_MESH_CONN && kind <= P3_MESH_RANK)
-		return p3_mesh_has_lost(m, mesh_table_fd(m, kind, which), kind, which);
-	if (kind == P3_MESH_REMOTE)
-		return p3_call_is_lost(&m->node->modex->remote[which].call);
-	return false; /* mesh_take_ready() checks the others */
 }
 
 static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t which)
@@ -432,8 +448,10 @@ static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t w
 			p3_mesh_unwatch(m, &m->node->member[which].life);
 		break;
 	case P3_MESH_RANK:
-		if (life_has_ended(&m->rank[which].life))
-			p3_mesh_on_rank_end(m, which);
+		if (!life_has_ended(&m->rank[which].life))
+			break;
+		m->rank[which].ended = true; /* it had left in order */
+		p3_mesh_unwatch(m, &m->rank[which].life);
 		break;
 	case P3_MESH_TCP_LISTEN:
 	case P3_MESH_UNAUTH:
@@ -456,9 +474,16 @@ static bool mesh_take_ready(struct p3_mesh *m, int ms)
 		return false;
 	for (int i = 0; i < n; i++) {
 		enum p3_mesh_watch kind = (enum p3_mesh_watch)(ev[i].data.u64 >> 32);
-		if (mesh_is_lost(m, kind, (uint32_t)ev[i].data.u64))
+		uint32_t which = (uint32_t)ev[i].data.u64;
+		/* A forked child that holds a copy of a descriptor that the program has
+		 * closed, or whose number it has given to another file, causes events. */
+		if ((kind >= P3_MESH_CONN && kind <= P3_MESH_RANK &&
+			    mesh_has_lost(
+				    m, mesh_table_fd(m, kind, which), kind, which)) ||
+			(kind == P3_MESH_REMOTE &&
+				p3_call_is_lost(&m->node->modex->remote[which].call)))
 			return false;
-		mesh_on_event(m, kind, (uint32_t)ev[i].data.u64);
+		mesh_on_event(m, kind, which);
 	}
 	return true;
 }
@@ -524,26 +549,10 @@ static void mesh_answer(struct p3_mesh *m)
 
 /* ---- a program that closes descriptors of the mesh ---- */
 
-/* Treat all other members as dead.  They notice that this one is gone by the ends of
- * its connections, or by its locks: release these here in case the program has not. */
-static void mesh_end_all(struct p3_mesh *m)
-{
-	p3_mesh_end_remotes(m);
-	mesh_drop_fds(m);
-	for (uint32_t i = 0; i < m->node->capacity; i++) {
-		if (!m->node->member[i].incarnation)
-			continue;
-		m->node->member[i].how = P3_PEER_DIED;
-		m->node->member[i].ending = true;
-		p3_mesh_remove(m, i, true);
-	}
-	if (!m->accept_paused)
-		p3_mesh_drop(m, &m->listen, P3_MESH_LISTEN, 0);
-	p3_domain_leave(&m->place);
-}
-
-/* Leave the domain, then wait until the interface closes.  The program may have closed
- * the eventfd too, so poll the flag instead. */
+/* Leave the domain, and treat all other members as dead.  They notice that this one is
+ * gone by the ends of its connections, or by its locks, which are released here in case
+ * the program has not.  Then wait until the interface closes.  The program may have
+ * closed the eventfd too, so poll the flag instead. */
 static void mesh_wait_for_stop(struct p3_mesh *m)
 {
 	bool stop = false;
@@ -553,7 +562,18 @@ static void mesh_wait_for_stop(struct p3_mesh *m)
 		m->place.path);
 	mesh_set_flag(m, &m->fds_lost, true);
 	mesh_set_flag(m, &m->met, true);
-	mesh_end_all(m);
+	p3_mesh_end_remotes(m);
+	(void)mesh_sweep_fds(m, true);
+	for (uint32_t i = 0; i < m->node->capacity; i++) {
+		if (!m->node->member[i].incarnation)
+			continue;
+		m->node->member[i].how = P3_PEER_DIED;
+		m->node->member[i].ending = true;
+		p3_mesh_remove(m, i, true);
+	}
+	if (!m->accept_paused)
+		mesh_drop(m, &m->listen, P3_MESH_LISTEN, 0);
+	p3_domain_leave(&m->place);
 	while (!stop) {
 		mesh_answer(m);
 		if (mesh_serves_held(m))
@@ -576,7 +596,7 @@ static bool mesh_turn(struct p3_mesh *m)
 	if (mesh_serves_held(m) && p3_held_is_due(m->node))
 		p3_held_see_to(m->node, m->nic);
 	if (mesh_ms_until_check(m) == 0) {
-		if (mesh_has_lost_fds(m))
+		if (mesh_sweep_fds(m, false) || p3_mesh_has_lost_remotes(m))
 			return false;
 		mesh_check(m);
 		m->checked_ns = p3_now_ns();
@@ -602,26 +622,6 @@ static bool mesh_turn(struct p3_mesh *m)
 	return true;
 }
 
-static void mesh_send_leave(struct p3_mesh *m)
-{
-	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_mesh_talks(&m->conn[i])) {
-			(void)p3_job_send(p3_mesh_fd(&m->conn[i].fd), &msg, NULL, 0);
-			FAULT_POINT("meet.leave_half");
-		}
-	p3_mesh_send_leave_to_remotes(m);
-	/* Wait until all remote nodes have confirmed all packets.  A connection that
-	 * breaks now takes the last ones with it, such as the release of a barrier, and
-	 * then the other end takes the end of this process for a death in the barrier. */
-	uint64_t end = p3_now_ns() + CONFIRM_NS;
-	while (p3_mesh_remotes_owe_confirmations(m) && p3_now_ns() < end &&
-		!p3_mesh_has_lost_remotes(m)) {
-		p3_mesh_poll_remotes(m);
-		(void)poll(NULL, 0, 1); /* pause: between two looks */
-	}
-}
-
 /* Run as the domain's thread, until p3_mesh_part(). */
 static void *mesh_thread(void *arg)
 {
@@ -637,11 +637,17 @@ static void *mesh_thread(void *arg)
 		return NULL;
 	}
 	FAULT_POINT("meet.leaving");
-	mesh_send_leave(m);
+	struct p3_job_msg leave = p3_member_message(m->node, P3_JOB_LEAVE);
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_talks(&m->conn[i])) {
+			(void)p3_job_send(p3_mesh_fd(&m->conn[i].fd), &leave, NULL, 0);
+			FAULT_POINT("meet.leave_half");
+		}
+	p3_mesh_leave_remotes(m);
 	return NULL;
 }
 
-/* ---- joining and leaving ---- */
+/* ---- joining ---- */
 
 static int mesh_open_fds(struct p3_mesh *m)
 {
@@ -681,11 +687,11 @@ static bool mesh_await_others(struct p3_mesh *m)
 /* Close the mesh's descriptors, except those that the program has closed. */
 static void mesh_close_fds(struct p3_mesh *m)
 {
-	mesh_drop_fds(m);
+	(void)mesh_sweep_fds(m, true);
 	bool own = p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0);
 	if (own && m->accept_paused)
 		p3_mesh_close(&m->listen);
-	p3_mesh_drop(m, &m->listen, P3_MESH_LISTEN, 0);
+	mesh_drop(m, &m->listen, P3_MESH_LISTEN, 0);
 	if (own) {
 		p3_mesh_close(&m->wake);
 		p3_mesh_close(&m->ep);
@@ -732,6 +738,72 @@ void p3_mesh_pids(struct p3_node *node)
 		pthread_cond_wait(&m->changed, &m->lock);
 	pthread_mutex_unlock(&m->lock);
 }
+
+/* ---- threads in the barrier of the job ---- */
+
+/* Name the missing ranks.  The caller holds m->lock. */
+static void mesh_say_late(struct p3_mesh *m)
+{
+	uint32_t late = 0, first = 0, holder;
+	for (uint32_t i = m->node->size; i-- > 0;)
+		if (i != m->node->rank && !p3_mesh_is_far(m, i) &&
+			!p3_domain_has_rank(&m->place, m->node->job, i, &holder)) {
+			first = i;
+			late++;
+		}
+	if (late)
+		p3_warn("a barrier waits for %u of %u ranks that have no interface in "
+			"the domain %s for %d s, rank %u first; see that all ranks call "
+			"PtlNIInit, and have one job's name in the environment",
+			late, m->node->size, m->place.path, LATE_S, first);
+}
+
+static int mesh_wait_barrier(struct p3_mesh *m, uint32_t round, uint32_t *ended_out)
+{
+	struct timespec late;
+	bool said = false;
+	clock_gettime(CLOCK_MONOTONIC, &late);
+	late.tv_sec += LATE_S;
+	while (m->node->barriers_done != round && !m->stop && !m->fds_lost) {
+		int rc = said ? pthread_cond_wait(&m->changed, &m->lock)
+			      : pthread_cond_timedwait(&m->changed, &m->lock, &late);
+		if (rc != ETIMEDOUT)
+			continue;
+		said = true;
+		mesh_say_late(m);
+	}
+	bool over = m->node->barriers_done == round;
+	if (over && m->node->barrier_status)
+		*ended_out = m->node->barrier_ended;
+	return over && !m->node->barrier_status ? 0 : -EPIPE;
+}
+
+int p3_mesh_barrier(struct p3_node *node, uint32_t *ended_out)
+{
+	pthread_mutex_lock(&node->life);
+	struct p3_mesh *m = node->mesh;
+	if (!m || !m->nic) {
+		pthread_mutex_unlock(&node->life);
+		p3_error("PtlXBarrier: this process has no interface; in a job that "
+			 "mpirun or the like has started call it between PtlNIInit and "
+			 "PtlNIFini, or start the job by yod");
+		return -EPIPE;
+	}
+	pthread_mutex_lock(&m->lock);
+	pthread_mutex_unlock(&node->life);
+	uint32_t round = ++m->entered;
+	m->inside++;
+	p3_mesh_wake(m);
+	struct p3_wait_line *line = p3_nic_show_barrier(m->nic);
+	int rc = mesh_wait_barrier(m, round, ended_out);
+	p3_nic_left_barrier(line);
+	m->inside--;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+/* ---- leaving ---- */
 
 void p3_mesh_part(struct p3_node *node)
 {

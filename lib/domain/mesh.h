@@ -167,9 +167,9 @@ struct p3_modex_ops {
 	/* Return the address by which the launcher has reached this host, or NULL.  The
 	 * function may be missing.  The address stays valid until end. */
 	const char *(*own_address)(struct p3_node *node);
+	/* If the card cannot be published, publish in its place that this rank gives up,
+	 * which needs less: the others must not wait for it. */
 	int (*put)(struct p3_node *node, const struct p3_card *card);
-	/* After a put that failed: let the others wait for this rank's card no longer. */
-	void (*give_up)(struct p3_node *node);
 	int (*fence)(struct p3_node *node);
 	/* The caller checks magic, size, rank and layout of the card. */
 	int (*get)(struct p3_node *node, uint32_t rank, struct p3_card *card_out);

@@ -111,28 +111,12 @@ static const struct p3_endpoint_ops *modex_endpoints(const char *provider)
 #endif
 }
 
-static int modex_listen(struct p3_node *node, struct p3_card *card)
-{
-	struct p3_modex *w = node->modex;
-	const struct p3_modex_ops *x = w->ops;
-	uint32_t other = 0; /* the first rank on another host */
-	while (other < w->size && !p3_modex_is_far(w, other))
-		other++;
-	int rc = p3_tcp_choose_address(other < w->size ? x->host_name(node, other) : NULL,
-		x->own_address ? x->own_address(node) : NULL, card);
-	int fd = rc ? rc : p3_tcp_listen(card);
-	if (fd < 0)
-		return fd;
-	w->listener_file = p3_fd_file(fd);
-	p3_set(&w->listener, (uint32_t)fd);
-	return 0;
-}
-
 /* Write this process's card.  If that fails, its magic is 0: so the others need not wait
  * for this rank. */
 static int modex_make_card(struct p3_node *node, struct p3_card *card)
 {
-	const struct p3_modex *w = node->modex;
+	struct p3_modex *w = node->modex;
+	const struct p3_modex_ops *x = w->ops;
 	*card = (struct p3_card){.size = w->size,
 		.rank = w->rank,
 		.leader = w->leader[w->rank],
@@ -143,9 +127,20 @@ static int modex_make_card(struct p3_node *node, struct p3_card *card)
 	strncpy(card->provider, provider ? provider : SOCKETS, sizeof card->provider - 1);
 	int rc = p3_mac_load();
 	card->has_aes = p3_mac_has_aes();
-	rc = rc                                ? rc
-	     : modex_endpoints(card->provider) ? modex_listen(node, card)
-					       : -ENOENT;
+	rc = rc || modex_endpoints(card->provider) ? rc : -ENOENT;
+	uint32_t other = 0; /* the first rank on another host */
+	while (other < w->size && !p3_modex_is_far(w, other))
+		other++;
+	rc = rc ? rc
+		: p3_tcp_choose_address(
+			  other < w->size ? x->host_name(node, other) : NULL,
+			  x->own_address ? x->own_address(node) : NULL, card);
+	int fd = rc ? rc : p3_tcp_listen(card);
+	if (fd >= 0) {
+		w->listener_file = p3_fd_file(fd);
+		p3_set(&w->listener, (uint32_t)fd);
+	}
+	rc = fd < 0 ? fd : 0;
 	if (!rc && !w->rank && /* make the secret of the job */
 		getrandom(card->secret, sizeof card->secret, 0) !=
 			(ssize_t)sizeof card->secret)
@@ -172,28 +167,19 @@ static int modex_say_family(struct p3_node *node, uint32_t rank)
 	return -EAFNOSUPPORT;
 }
 
-/* Return true if the card has what this process has computed. */
-static bool modex_is_consistent(const struct p3_node *node, const struct p3_card *card)
-{
-	const struct p3_modex *w = node->modex;
-	bool nid = !node->launched || card->nid == p3_modex_nid(w, card->rank);
-	return nid && card->leader == w->leader[card->rank];
-}
-
-/* Return true if a rank of another host has an address of this host.  Hosts of tests may
- * share a network. */
-static bool modex_is_mistaken(const struct p3_modex *w, const struct p3_card *card)
-{
-	const struct p3_card *own = &w->card[w->rank];
-	return p3_modex_is_far(w, card->rank) && own->network && card->network &&
-	       own->network != card->network && p3_tcp_is_same_host(own, card);
-}
-
 /* Check what a rank has published.  Print one line about the first difference. */
 static int modex_check_card(const struct p3_node *node, uint32_t rank)
 {
 	const struct p3_modex *w = node->modex;
-	const struct p3_card *c = &w->card[rank];
+	const struct p3_card *c = &w->card[rank], *own = &w->card[w->rank];
+	/* It has what this process has computed. */
+	bool right = c->size == w->size && c->rank == rank &&
+		     c->leader == w->leader[rank] &&
+		     (!node->launched || c->nid == p3_modex_nid(w, rank));
+	/* A rank of another host has an address of this one; hosts of tests may share a
+	 * network. */
+	bool mistaken = p3_modex_is_far(w, rank) && own->network && c->network &&
+			own->network != c->network && p3_tcp_is_same_host(own, c);
 	if (!c->magic)
 		p3_error("rank %u cannot reach other hosts, as its own error line tells; "
 			 "this rank gives up with it",
@@ -204,12 +190,12 @@ static int modex_check_card(const struct p3_node *node, uint32_t rank)
 			"ranks with one build of it",
 			rank, (unsigned long long)c->layout,
 			(unsigned long long)P3_LAYOUT_WORD);
-	else if (c->size != w->size || c->rank != rank || !modex_is_consistent(node, c))
+	else if (!right)
 		p3_error("rank %u says that it is rank %u of %u with node id %#x, on the "
 			 "host of rank %u; set PTL3_NID alike for all ranks, and see "
 			 "that one launcher has started them",
 			rank, c->rank, c->size, c->nid, c->leader);
-	else if (modex_is_mistaken(w, c))
+	else if (mistaken)
 		p3_tcp_say_same_address(rank, c);
 	else
 		return 0;
@@ -263,42 +249,23 @@ static int modex_read(struct p3_node *node)
 	return rc;
 }
 
-bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from)
-{
-	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_tcp_is_same_host(&w->card[i], from))
-			return true;
-	return false;
-}
-
-static int modex_exchange(struct p3_node *node)
-{
-	const struct p3_modex_ops *x = node->modex->ops;
-	struct p3_card card;
-	int own = modex_make_card(node, &card);
-	int rc = x->put(node, &card);
-	/* If the card cannot be published, publish in its place that this rank gives up,
-	 * which needs less: the others must not wait for it. */
-	if (rc)
-		x->give_up(node);
-	explicit_bzero(card.secret, sizeof card.secret);
-	rc = rc ? rc : x->fence(node);
-	rc = own ? own : rc;
-	return rc ? rc : modex_read(node);
-}
-
 int p3_modex_enter(struct p3_node *node)
 {
 	struct p3_modex *w = node->modex;
+	struct p3_card card;
 	if (w->failed)
 		p3_error(
 			"this rank could not be connected with other hosts before, as an "
 			"earlier line tells; start the job again");
 	if (w->is_over || w->failed)
 		return w->failed;
-	w->failed = modex_exchange(node);
-	if (!w->failed)
-		w->failed = modex_use(w);
+	int own = modex_make_card(node, &card);
+	int rc = w->ops->put(node, &card);
+	explicit_bzero(card.secret, sizeof card.secret);
+	rc = rc ? rc : w->ops->fence(node);
+	rc = own ? own : rc;
+	rc = rc ? rc : modex_read(node);
+	w->failed = rc ? rc : modex_use(w);
 	if (w->failed)
 		return w->failed;
 	w->is_over = true;
@@ -387,33 +354,23 @@ static const char *modex_state_of(const struct p3_modex *w, const struct p3_remo
 	return w->rank > r->rank ? "to be called again" : "it has not called";
 }
 
-/* Write some of the ranks that are waited for, with their states.  Return the number of
- * all. */
-static uint32_t modex_list_awaited(const struct p3_modex *w, char *out, size_t size)
-{
-	uint32_t n = 0;
-	char at[P3_TCP_TEXT];
-	*out = '\0';
-	for (uint32_t i = 0; i < w->size; i++) {
-		const struct p3_remote *r = &w->remote[i];
-		size_t len = strlen(out);
-		if (!p3_modex_is_far(w, i) || r->ended || r->begun || ++n > NAMED)
-			continue;
-		p3_tcp_print_address(&w->card[i], at);
-		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
-			r->rank, at, modex_state_of(w, r));
-	}
-	return n;
-}
-
 void p3_modex_say_unmet(struct p3_modex *w, uint64_t now)
 {
-	char list[NAMED * 120];
+	uint32_t n = 0; /* ranks that are waited for; the list has NAMED of them */
+	char list[NAMED * 120] = "", at[P3_TCP_TEXT];
 	uint64_t waited = now - w->begun_ns, half = w->timeout_s * UINT64_C(500000000);
 	/* At least one line comes before a call ends for want of an answer. */
 	if (w->said_late || waited < (half && half < LATE_NS ? half : LATE_NS))
 		return;
-	uint32_t n = modex_list_awaited(w, list, sizeof list);
+	for (uint32_t i = 0; i < w->size; i++) {
+		const struct p3_remote *r = &w->remote[i];
+		size_t len = strlen(list);
+		if (!p3_modex_is_far(w, i) || r->ended || r->begun || ++n > NAMED)
+			continue;
+		p3_tcp_print_address(&w->card[i], at);
+		snprintf(list + len, sizeof list - len, "%srank %u (%s): %s",
+			n > 1 ? ", " : "", r->rank, at, modex_state_of(w, r));
+	}
 	w->said_late = true;
 	if (n)
 		p3_warn("rank %u waits since %u s for its first connections with %u "

@@ -51,6 +51,7 @@
 #define QUIET_MS      UINT64_C(2000)     /* silence that another call shall explain */
 #define FAR_CALLS     64                 /* calls that are accepted in a row */
 #define CROWDED_NS    UINT64_C(20000000) /* time from HELLO to proof while others wait */
+#define CONFIRM_NS    UINT64_C(2000000000) /* wait for the confirmations of a leave */
 
 /* Return the rank's remote process, or NULL if it is on this host. */
 static struct p3_remote *remote_of(const struct p3_mesh *m, uint32_t rank)
@@ -72,6 +73,36 @@ static struct p3_remote *remote_next(const struct p3_mesh *m, const struct p3_re
 static uint64_t remote_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Change what epoll waits for on a call; op is EPOLL_CTL_... */
+static int remote_epoll(struct p3_mesh *m, int op, const struct p3_call *c,
+	enum p3_mesh_watch what, uint32_t which)
+{
+	uint32_t out = c->state == P3_CALL_DIALING ? EPOLLOUT : 0;
+	struct epoll_event ev = {
+		.events = EPOLLIN | out, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, p3_mesh_fd(&c->fd), &ev);
+}
+
+static void remote_add_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
+{
+	if (remote_epoll(m, EPOLL_CTL_ADD, c, what, which))
+		p3_call_close(c); /* as if there were no descriptor for it */
+}
+
+static struct p3_connection remote_take_call(struct p3_mesh *m, struct p3_call *c)
+{
+	(void)remote_epoll(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
+	return p3_call_take(c);
+}
+
+static void remote_close_call(struct p3_mesh *m, struct p3_call *c)
+{
+	if (c->state != P3_CALL_NONE && !p3_call_is_lost(c))
+		(void)remote_epoll(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
+	p3_call_close(c);
 }
 
 /* Return true if it is this process's part to call that one. */
@@ -152,7 +183,7 @@ static bool remote_is_up(const struct p3_remote *r)
  * else the error because of which operations with it fail. */
 static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 {
-	p3_mesh_close_call(m, &r->call);
+	remote_close_call(m, &r->call);
 	remote_leave(r);
 	r->is_probe = false;
 	p3_remote_say_why_ended(m->node->modex, r, why);
@@ -168,6 +199,12 @@ static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 }
 
 /* ---- packets ---- */
+
+static void remote_post(
+	struct p3_mesh *m, const struct p3_remote *r, const struct p3_job_msg *msg)
+{
+	(void)p3_stream_post(m->node->modex->streams, r->rank, msg, NULL, 0);
+}
 
 static void remote_send_born(struct p3_mesh *m, struct p3_remote *r)
 {
@@ -201,17 +238,8 @@ static void remote_on_born(
 	/* Tell it that this node knows its process ids. */
 	struct p3_job_msg told = p3_member_message(m->node, P3_JOB_TOLD);
 	told.round = (uint32_t)p->msg.status;
-	(void)p3_mesh_send_to_remote(m, r->rank, &told);
+	remote_post(m, r, &told);
 	FAULT_POINT("remote.told");
-}
-
-static void remote_on_leave(struct p3_mesh *m, struct p3_remote *r, bool known)
-{
-	r->is_born = false;
-	r->state_known = true;
-	FAULT_POINT("remote.leave_heard");
-	if (known)
-		p3_mesh_end(m, r->rank, P3_PEER_LEFT);
 }
 
 static void remote_on_packet(
@@ -230,9 +258,13 @@ static void remote_on_packet(
 		remote_on_born(m, r, p);
 	else if (msg->op == P3_JOB_TOLD)
 		r->pids_acked = msg->round;
-	else if (msg->op == P3_JOB_LEAVE)
-		remote_on_leave(m, r, known);
-	else if (known)
+	else if (msg->op == P3_JOB_LEAVE) {
+		r->is_born = false;
+		r->state_known = true;
+		FAULT_POINT("remote.leave_heard");
+		if (known)
+			p3_mesh_end(m, r->rank, P3_PEER_LEFT);
+	} else if (known)
 		p3_mesh_on_barrier_packet(m, m->node->member[r->rank].rank, msg);
 }
 
@@ -254,7 +286,7 @@ static bool remote_may_reconnect(
 static void remote_disconnect(struct p3_mesh *m, struct p3_remote *r)
 {
 	uint64_t now = p3_now_ns();
-	p3_mesh_close_call(m, &r->call);
+	remote_close_call(m, &r->call);
 	r->is_probe = false;
 	r->await_call_ns = now;
 	r->retry_ns = now + r->pause_ns;
@@ -274,7 +306,7 @@ static void remote_dial(struct p3_mesh *m, struct p3_remote *r)
 		return;
 	FAULT_POINT("remote.dialed");
 	p3_call_begin(&r->call, fd, &w->secret, w->rank, r->rank);
-	p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+	remote_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* After a connection or call that broke, call again, the first time at once. */
@@ -372,7 +404,7 @@ static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 	}
 	r->took_call |= before == P3_CALL_DIALING && r->call.state > before;
 	if (rc == 0 && !r->is_probe) {
-		c = p3_mesh_take_call(m, &r->call);
+		c = remote_take_call(m, &r->call);
 		remote_use(m, r, &c);
 	} else if (rc && rc != -EAGAIN && !remote_may_reconnect(r, before, rc)) {
 		remote_end(m, r, rc);
@@ -381,7 +413,8 @@ static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 			r->alive_ns = p3_now_ns(); /* its host has said so */
 		remote_reconnect(m, r);
 	}
-	p3_mesh_watch_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+	if (r->call.state != P3_CALL_NONE)
+		(void)remote_epoll(m, EPOLL_CTL_MOD, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* ---- callers: lines, each once ---- */
@@ -417,27 +450,26 @@ static void caller_say_not_of_job(struct p3_modex *w, const struct p3_card *at)
 			from);
 }
 
-/* The caller may be a rank that was stopped while it called. */
-static void caller_say_mute(struct p3_modex *w, const struct p3_card *at)
+/* Name a caller that has not proven in time that it is of the job, or has to make room
+ * before, unless it may be a rank that was stopped while it called. */
+static void caller_say_slow(struct p3_modex *w, const struct p3_card *at, bool crowd)
 {
 	char from[P3_TCP_TEXT];
-	if (!caller_may_be_rank(w) && caller_is_first(&w->said_mute, at, from))
-		p3_warn("a program at %s has connected to rank %u and has not said for "
-			"%u s that it is of this job; it and all that follow are turned "
-			"away (see which program that is, or whether that rank is "
-			"stopped)",
-			from, w->rank, (uint32_t)(P3_AUTH_NS / 1000000000));
-}
-
-static void caller_say_crowd(struct p3_modex *w, const struct p3_card *at)
-{
-	char from[P3_TCP_TEXT];
-	if (!caller_may_be_rank(w) && caller_is_first(&w->said_crowd, at, from))
+	bool *said = crowd ? &w->said_crowd : &w->said_mute;
+	if (caller_may_be_rank(w) || !caller_is_first(said, at, from))
+		return;
+	if (crowd)
 		p3_warn("more than %u programs at a time, one of them at %s, are "
 			"connected to rank %u and have not proven that they are of this "
 			"job; the oldest are turned away (see which programs these are, "
 			"and whether PTL3_FABRIC_NET names a private network)",
 			P3_UNAUTH_MOST, from, w->rank);
+	else
+		p3_warn("a program at %s has connected to rank %u and has not said for "
+			"%u s that it is of this job; it and all that follow are turned "
+			"away (see which program that is, or whether that rank is "
+			"stopped)",
+			from, w->rank, (uint32_t)(P3_AUTH_NS / 1000000000));
 }
 
 /* ---- callers ---- */
@@ -462,7 +494,7 @@ static bool caller_is_replaced(const struct p3_mesh *m, const struct p3_unauth *
 static void caller_adopt(struct p3_mesh *m, struct p3_unauth *s)
 {
 	struct p3_remote *r = caller_claims(m, s);
-	struct p3_connection c = p3_mesh_take_call(m, &s->call);
+	struct p3_connection c = remote_take_call(m, &s->call);
 	if (r && r->ended) { /* tell it that this node treats it as ended */
 		struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_DROPPED);
 		(void)p3_stream_say(&c, &msg);
@@ -476,7 +508,7 @@ static void caller_adopt(struct p3_mesh *m, struct p3_unauth *s)
 			remote_leave(r);
 		return;
 	}
-	p3_mesh_close_call(m, &r->call); /* a probe, or a call in vain */
+	remote_close_call(m, &r->call); /* a probe, or a call in vain */
 	r->is_probe = false;
 	FAULT_POINT("remote.welcomed");
 	remote_use(m, r, &c);
@@ -493,7 +525,7 @@ static void caller_receive(struct p3_mesh *m, struct p3_unauth *s)
 	else if (rc == -EACCES)
 		caller_say_not_of_job(m->node->modex, &s->from);
 	if (rc && rc != -EAGAIN)
-		p3_mesh_close_call(m, &s->call);
+		remote_close_call(m, &s->call);
 }
 
 /* Return a free entry for a new connection, or NULL. */
@@ -517,8 +549,8 @@ static void caller_close_slow(struct p3_mesh *m)
 			continue;
 		caller_receive(m, s);
 		if (s->call.state != P3_CALL_NONE && !caller_is_replaced(m, s))
-			caller_say_mute(w, &s->from);
-		p3_mesh_close_call(m, &s->call);
+			caller_say_slow(w, &s->from, false);
+		remote_close_call(m, &s->call);
 	}
 }
 
@@ -553,8 +585,8 @@ static struct p3_unauth *caller_make_room(struct p3_mesh *m)
 		p3_now_ns() - s->call.since_ns <= CROWDED_NS)
 		return NULL;
 	if (!caller_is_replaced(m, s))
-		caller_say_crowd(w, &s->from);
-	p3_mesh_close_call(m, &s->call);
+		caller_say_slow(w, &s->from, true);
+	remote_close_call(m, &s->call);
 	return s;
 }
 
@@ -566,13 +598,16 @@ static int caller_accept_one(struct p3_mesh *m, struct p3_unauth *s)
 	if (fd < 0)
 		return fd;
 	FAULT_POINT("remote.called");
-	if (!p3_modex_is_of_job(w, &s->from)) {
+	uint32_t i = 0; /* a rank at the caller's address */
+	while (i < w->size && !p3_tcp_is_same_host(&w->card[i], &s->from))
+		i++;
+	if (i == w->size) {
 		caller_say_not_of_job(w, &s->from);
 		close(fd);
 		return 0;
 	}
 	p3_call_accept(&s->call, fd, &w->secret, w->rank);
-	p3_mesh_add_call(m, &s->call, P3_MESH_UNAUTH, (uint32_t)(s - w->unauth));
+	remote_add_call(m, &s->call, P3_MESH_UNAUTH, (uint32_t)(s - w->unauth));
 	return 0;
 }
 
@@ -620,7 +655,7 @@ static void remote_begin(struct p3_mesh *m, struct p3_remote *r)
 		return;
 	}
 	if (r->call.state != P3_CALL_NONE)
-		p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+		remote_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 	else if (remote_is_called(m, r) && r->up.fd < 0)
 		remote_dial(m, r);
 	if (r->is_born)
@@ -629,27 +664,21 @@ static void remote_begin(struct p3_mesh *m, struct p3_remote *r)
 		remote_send_born(m, r);
 }
 
-static void caller_begin(struct p3_mesh *m)
-{
-	struct p3_modex *w = m->node->modex;
-	w->accept_paused = false;
-	if (p3_mesh_watch(
-		    m, EPOLL_CTL_ADD, (int)p3_get(&w->listener), P3_MESH_TCP_LISTEN, 0))
-		p3_warn("the calls of other hosts cannot be waited for");
-	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].call.state != P3_CALL_NONE)
-			p3_mesh_add_call(m, &w->unauth[i].call, P3_MESH_UNAUTH, i);
-}
-
 void p3_mesh_begin_remotes(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	if (!w)
 		return;
-	caller_begin(m);
-	if (p3_mesh_watch(
-		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0))
+	w->accept_paused = false;
+	int calls = p3_mesh_watch(
+		m, EPOLL_CTL_ADD, (int)p3_get(&w->listener), P3_MESH_TCP_LISTEN, 0);
+	int news = p3_mesh_watch(
+		m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0);
+	if (calls || news)
 		p3_warn("other hosts cannot be waited for");
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (w->unauth[i].call.state != P3_CALL_NONE)
+			remote_add_call(m, &w->unauth[i].call, P3_MESH_UNAUTH, i);
 	w->looked_ns = w->begun_ns = p3_now_ns();
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
 		remote_begin(m, r);
@@ -680,14 +709,6 @@ static bool remote_is_silent(const struct p3_modex *w, const struct p3_remote *r
 	       remote_silence_ms(r) >= w->timeout_s * UINT64_C(1000) + KEEPALIVE_MS;
 }
 
-/* Return true if another call shall show whether the connection still works. */
-static bool remote_is_quiet(const struct p3_modex *w, const struct p3_remote *r)
-{
-	uint64_t limit = w->timeout_s * UINT64_C(500) + KEEPALIVE_MS / 2;
-	return w->timeout_s && remote_is_up(r) &&
-	       p3_tcp_silence_ms(r->up.fd) >= remote_least(limit, QUIET_MS);
-}
-
 /* End a call that is not needed any more, or that its host does not answer. */
 static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
@@ -703,14 +724,17 @@ static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now
 		remote_disconnect(m, r);
 	else if (r->call.state != P3_CALL_NONE && remote_is_up(r) && !r->is_quiet &&
 		 age > P3_AUTH_NS)
-		p3_mesh_close_call(m, &r->call);
+		remote_close_call(m, &r->call);
 }
 
 /* Call or probe a process whose connection has broken or is quiet, or that has not called
  * yet. */
 static void remote_call_again(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	r->is_quiet = remote_is_quiet(m->node->modex, r);
+	const struct p3_modex *w = m->node->modex;
+	uint64_t limit = w->timeout_s * UINT64_C(500) + KEEPALIVE_MS / 2;
+	r->is_quiet = w->timeout_s && remote_is_up(r) &&
+		      p3_tcp_silence_ms(r->up.fd) >= remote_least(limit, QUIET_MS);
 	remote_end_call(m, r, now);
 	bool has_none = r->up.fd < 0 || r->is_quiet;
 	r->in_vain &= has_none;
@@ -747,24 +771,6 @@ static void remote_check(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 		remote_attach(m, r);
 }
 
-/*
- * Do not count time in which this process was stopped as silence of others, as it could
- * not call again then.  A process that runs checks every CHECK_NS at least, so any longer
- * time between two checks was time without a CPU.
- */
-static void remote_exclude_own_stop(struct p3_mesh *m, uint64_t now)
-{
-	struct p3_modex *w = m->node->modex;
-	uint64_t since = now - w->looked_ns;
-	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
-	w->looked_ns = now;
-	w->begun_ns += slept;
-	for (uint32_t i = 0; i < w->size; i++) {
-		uint64_t *sign = &w->remote[i].alive_ns;
-		*sign = now - *sign > slept ? *sign + slept : now;
-	}
-}
-
 void p3_mesh_check_remotes(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
@@ -773,7 +779,17 @@ void p3_mesh_check_remotes(struct p3_mesh *m)
 		return;
 	caller_close_slow(m);
 	p3_mesh_resume(m, &w->accept_paused, &w->listener, P3_MESH_TCP_LISTEN);
-	remote_exclude_own_stop(m, now);
+	/* Do not count time in which this process was stopped as silence of others, as it
+	 * could not call again then.  A process that runs checks every CHECK_NS at least,
+	 * so any longer time between two checks was time without a CPU. */
+	uint64_t since = now - w->looked_ns;
+	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
+	w->looked_ns = now;
+	w->begun_ns += slept;
+	for (uint32_t i = 0; i < w->size; i++) {
+		uint64_t *sign = &w->remote[i].alive_ns;
+		*sign = now - *sign > slept ? *sign + slept : now;
+	}
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
 		remote_check(m, r, now);
 	if (!m->over)
@@ -817,26 +833,6 @@ void p3_mesh_send_pids_to_remotes(struct p3_mesh *m)
 		}
 }
 
-void p3_mesh_send_leave_to_remotes(struct p3_mesh *m)
-{
-	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
-	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
-		if (!r->ended && r->begun) {
-			(void)p3_mesh_send_to_remote(m, r->rank, &msg);
-			FAULT_POINT("remote.leave_half");
-			r->owes_born = false;
-		}
-}
-
-bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m)
-{
-	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
-		if (!r->ended && r->is_born &&
-			p3_stream_owes(m->node->modex->streams, r->rank))
-			return true;
-	return false;
-}
-
 bool p3_mesh_has_news_of(struct p3_mesh *m, uint32_t *look)
 {
 	if (!m->node->modex)
@@ -857,17 +853,6 @@ void p3_mesh_receive_remotes(struct p3_mesh *m)
 		remote_go_on(m, r);
 }
 
-void p3_mesh_poll_remotes(struct p3_mesh *m)
-{
-	struct p3_modex *w = m->node->modex;
-	p3_mesh_check_remotes(m);
-	p3_mesh_receive_remotes(m);
-	caller_accept(m);
-	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].call.state != P3_CALL_NONE)
-			caller_receive(m, &w->unauth[i]);
-}
-
 bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
 {
 	const struct p3_modex *w = m->node->modex;
@@ -877,6 +862,40 @@ bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
 			return true;
 	return w && (!p3_streams_own(w->streams) ||
 			    !p3_fd_is((int)p3_get(&w->listener), w->listener_file));
+}
+
+/* Return true if a process with an interface has not confirmed all packets. */
+static bool remote_owe_confirmations(const struct p3_mesh *m)
+{
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (!r->ended && r->is_born &&
+			p3_stream_owes(m->node->modex->streams, r->rank))
+			return true;
+	return false;
+}
+
+void p3_mesh_leave_remotes(struct p3_mesh *m)
+{
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (!r->ended && r->begun) {
+			remote_post(m, r, &msg);
+			FAULT_POINT("remote.leave_half");
+			r->owes_born = false;
+		}
+	/* Wait until all remote nodes have confirmed all packets.  A connection that
+	 * breaks now takes the last ones with it, such as the release of a barrier, and
+	 * then the other end takes the end of this process for a death in the barrier. */
+	uint64_t end = p3_now_ns() + CONFIRM_NS;
+	while (remote_owe_confirmations(m) && p3_now_ns() < end &&
+		!p3_mesh_has_lost_remotes(m)) {
+		p3_mesh_check_remotes(m);
+		p3_mesh_receive_remotes(m);
+		caller_accept(m);
+		for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+			caller_receive(m, &m->node->modex->unauth[i]);
+		(void)poll(NULL, 0, 1); /* pause: between two looks */
+	}
 }
 
 void p3_mesh_end_remotes(struct p3_mesh *m)

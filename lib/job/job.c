@@ -5,9 +5,7 @@
  * joining and leaving.
  */
 #include "lib/job/job.h"
-#include "lib/node/conf.h"
-#include "lib/node/heap.h"
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "shm/fault.h"
 #include "shm/footprint.h"
 #include "shm/log.h"
@@ -281,13 +279,6 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 
 #define FAMILY_ROOM 64 /* least capacity of the domain of a family of jobs */
 
-/* Enter this node's ids in the directory before yod reports them, so that its entry is
- * right when PtlNIInit returns. */
-static void job_know_self(struct p3_node *node, const struct p3_job_msg *m)
-{
-	p3_directory_set(&node->directory, node->rank, node->nid, m->pid);
-}
-
 /* Return the capacity of the domain that a launched job needs: room for itself, and if it
  * may spawn jobs, for these, too. */
 static uint32_t job_wished_capacity(
@@ -343,13 +334,13 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 				strerror(-rc));
 		return rc;
 	}
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_JOIN);
+	struct p3_job_msg m = p3_member_message(node, P3_JOB_JOIN);
 	int fds[P3_JOB_FDS];
 	unsigned nfds = p3_nic_fds(nic, fds);
-	m.seg_len = p3_nic_seg_len(nic);
 	m.heap_len = p3_nic_heap_len(nic);
 	node->joined = false;
-	job_know_self(node, &m);
+	/* Before yod reports it, so that the entry is right when PtlNIInit returns. */
+	p3_directory_set(&node->directory, node->rank, node->nid, m.pid);
 	FAULT_POINT("init.unjoined");
 	rc = p3_job_send_to_yod(node, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
@@ -370,8 +361,8 @@ static bool job_yod_has_told(const struct p3_node *node, const struct p3_job_msg
 
 void p3_job_pids(struct p3_node *node)
 {
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_PIDS);
-	job_know_self(node, &m);
+	struct p3_job_msg m = p3_member_message(node, P3_JOB_PIDS);
+	p3_directory_set(&node->directory, node->rank, node->nid, m.pid);
 	if (node->mesh)
 		p3_mesh_pids(node);
 	if (node->sock >= 0) {
@@ -387,14 +378,13 @@ void p3_job_pids(struct p3_node *node)
 	}
 	if (node->sock >= 0 || node->mesh)
 		return;
-	m = p3_member_message(node, P3_JOB_PIDS);
 	struct p3_peer_info info = p3_member_info(node, &m, NULL);
 	p3_nic_peer_pids(p3_nic(node), &info);
 }
 
 void p3_job_leave(struct p3_node *node)
 {
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_LEAVE);
+	struct p3_job_msg m = p3_member_message(node, P3_JOB_LEAVE);
 	if (node->mesh)
 		p3_mesh_part(node);
 	if (node->sock >= 0 && node->joined && p3_job_send_to_yod(node, &m, NULL, 0) == 0)

@@ -81,7 +81,7 @@ void p3_job_hold(void *arg);
  *
  * The first of these launchers whose rank variable is set counts.  A batch script of
  * Slurm has that variable, too, but no step, so it is not a rank.  PtlInit calls these
- * functions, one thread at a time; their only state is the lock of p3_launched_claim().
+ * functions, one thread at a time; they have no state.
  */
 
 struct p3_launched {
@@ -100,15 +100,6 @@ int p3_launched_read(struct p3_launched *out);
 /* Return 1 if the process is to be the rank that a launcher says, 0 if it is not
  * (PTL3_LAUNCHED=off), or -EINVAL after a line: the setting has another value. */
 int p3_launched_is_asked(void);
-
-/*
- * Make this process the only one that uses the socket to yod, until it ends or becomes
- * another program.  Processes that were forked before PtlInit share the socket, and
- * each would take packets that yod sends to another one; a record lock, which no child
- * inherits, says which of them is the rank.  Return 0, or -EINVAL after a line: another
- * process is the rank.
- */
-int p3_launched_claim(int sock);
 
 /* ---- pmix.c ---- */
 
@@ -146,8 +137,5 @@ int p3_job_introduce(struct p3_node *node, bool *in_domain_out);
 int p3_job_start_life(struct p3_node *node);
 /* End the life thread. */
 void p3_job_stop_life(struct p3_node *node);
-
-/* Return a packet of this node: its rank, incarnation and process ids. */
-struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op);
 
 #endif

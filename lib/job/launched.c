@@ -7,7 +7,6 @@
 #include "shm/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,16 +131,6 @@ static uint32_t launched_starter(const struct launcher *l)
 	return (uint32_t)getppid();
 }
 
-static uint64_t launched_hash(const char *text)
-{
-	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-	h ^= h >> 32;
-	h *= 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
 /* Split the name of a job of Open MPI: ORTE's names are numbers with the job in the lower
  * 16 bits, PRRTE's end in @job.  Replace the name by the family's.  Return the job's
  * number, or 0 for another name. */
@@ -208,7 +197,11 @@ static void launched_name_job(const struct launcher *l, struct p3_launched *out)
 	char family[600], whole[640];
 	out->job = launched_read_family(l, out->spread, family, sizeof family);
 	snprintf(whole, sizeof whole, "%s-%s", l->name, family);
-	uint64_t h = launched_hash(whole);
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, then mixed */
+	for (const char *c = whole; *c; c++)
+		h = (h ^ (unsigned char)*c) * 0x100000001b3u;
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+	h ^= h >> 29;
 	if (p3_domain_is_name(whole))
 		snprintf(out->domain, sizeof out->domain, "%.*s", P3_DOMAIN_NAMES, whole);
 	else
@@ -287,30 +280,4 @@ int p3_launched_read(struct p3_launched *out)
 		return rc;
 	launched_name_job(l, out);
 	return 1;
-}
-
-/* ---- one process of a rank ---- */
-
-/* Lock the socket.  If another process has the lock, return false and its pid. */
-static bool launched_lock_socket(int sock, pid_t *holder_out)
-{
-	struct flock mine = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, theirs = mine;
-	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
-		return true; /* without locks of sockets this process is the rank */
-	*holder_out = 0;
-	if (fcntl(sock, F_GETLK, &theirs) != 0)
-		return true;
-	*holder_out = theirs.l_pid;
-	return theirs.l_type == F_UNLCK && launched_lock_socket(sock, holder_out);
-}
-
-int p3_launched_claim(int sock)
-{
-	pid_t holder;
-	const char *rank = launched_text("PTL_MY_RID");
-	if (launched_lock_socket(sock, &holder))
-		return 0;
-	p3_error("rank %.20s of this job of yod is process %d already; " P3_LAUNCHED_ONE,
-		rank ? rank : "?", (int)holder);
-	return -EINVAL;
 }

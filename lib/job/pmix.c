@@ -220,21 +220,6 @@ static const char *pmix_host_name(struct p3_node *node, uint32_t rank)
 
 /* ---- cards ---- */
 
-static int pmix_put(struct p3_node *node, const struct p3_card *card)
-{
-	char bytes[sizeof *card];
-	pmix_value_t v = {.type = PMIX_BYTE_OBJECT};
-	(void)node;
-	memcpy(bytes, card, sizeof bytes);
-	v.data.bo.bytes = bytes;
-	v.data.bo.size = sizeof bytes;
-	pmix_status_t status = pmix.put(PMIX_GLOBAL, KEY, &v);
-	if (status == PMIX_SUCCESS)
-		status = pmix.commit();
-	explicit_bzero(bytes, sizeof bytes);
-	return status == PMIX_SUCCESS ? 0 : pmix_say("PMIx_Put", status);
-}
-
 /* A fence, which PMIx's thread may end after this process has given it up. */
 static struct {
 	sem_t news;   /* posted after each change of the others */
@@ -317,25 +302,20 @@ static void pmix_ask_for_table(void)
 
 /* ---- the fence ---- */
 
-/* Wait for news for this number of seconds.  Return false when they are over. */
-static bool pmix_await_news(uint32_t seconds)
-{
-	struct timespec end;
-	(void)clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += seconds;
-	while (sem_timedwait(&waits.news, &end) != 0)
-		if (errno == ETIMEDOUT)
-			return false;
-	return true;
-}
-
 /* Wait for the end of the fence, or until a rank is known to have ended.  Print a line
  * when that takes long: a rank that never calls PtlNIInit holds up all others. */
 static void pmix_await_fence(const struct p3_node *node)
 {
 	uint32_t waited = 0, pause = ASK_S;
 	while (!p3_get(&waits.over) && !p3_get(&waits.ended)) {
-		if (pmix_await_news(pause))
+		struct timespec end;
+		int rc;
+		(void)clock_gettime(CLOCK_REALTIME, &end);
+		end.tv_sec += pause;
+		do
+			rc = sem_timedwait(&waits.news, &end);
+		while (rc != 0 && errno != ETIMEDOUT);
+		if (rc == 0)
 			continue;
 		waited += pause;
 		if (waited == P3_MODEX_LATE_S)
@@ -383,11 +363,24 @@ static int pmix_fence(struct p3_node *node)
 	return pmix_say_gone(p3_get(&waits.ended) - 1);
 }
 
-/* The others find no card of this rank behind the fence, and take it for one that has
- * ended: the launcher counts such a rank as one that has come. */
-static void pmix_give_up(struct p3_node *node)
+/* After a failure come to the fence all the same, which the launcher counts: the others
+ * find no card of this rank behind it, and take it for one that has ended. */
+static int pmix_put(struct p3_node *node, const struct p3_card *card)
 {
+	char bytes[sizeof *card];
+	pmix_value_t v = {.type = PMIX_BYTE_OBJECT};
+	memcpy(bytes, card, sizeof bytes);
+	v.data.bo.bytes = bytes;
+	v.data.bo.size = sizeof bytes;
+	pmix_status_t status = pmix.put(PMIX_GLOBAL, KEY, &v);
+	if (status == PMIX_SUCCESS)
+		status = pmix.commit();
+	explicit_bzero(bytes, sizeof bytes);
+	if (status == PMIX_SUCCESS)
+		return 0;
+	int rc = pmix_say("PMIx_Put", status);
 	(void)pmix_fence(node);
+	return rc;
 }
 
 static int pmix_get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
@@ -423,7 +416,6 @@ static void pmix_end(struct p3_node *node)
 static const struct p3_modex_ops exchange = {.hosts = pmix_hosts,
 	.host_name = pmix_host_name,
 	.put = pmix_put,
-	.give_up = pmix_give_up,
 	.fence = pmix_fence,
 	.get = pmix_get,
 	.end = pmix_end};

@@ -9,7 +9,7 @@
  * ends a process: yod itself has been killed.
  */
 #include "lib/job/job.h"
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -73,18 +73,6 @@ void p3_job_wake(struct p3_node *node)
 {
 	if (yod_has_lifeline(node) && yod_has_wake(node))
 		p3_fd_signal(node->wake_fd);
-}
-
-struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op)
-{
-	struct p3_job_msg all = p3_member_message(node, op);
-	struct p3_job_msg m = {.magic = all.magic,
-		.op = op,
-		.node = node->rank,
-		.incarnation = all.incarnation,
-		.layout = all.layout};
-	memcpy(m.pid, all.pid, sizeof m.pid);
-	return m;
 }
 
 /* ---- the modex by yod and its agents (lib/domain/mesh.h) ---- */
@@ -181,7 +169,7 @@ static int yod_modex_say(const char *what, int rc)
 
 static int yod_modex_put(struct p3_node *node, const struct p3_card *card)
 {
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_CARD);
+	struct p3_job_msg m = p3_member_message(node, P3_JOB_CARD);
 	int was, rc = -ENOSPC;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	int fd = memfd_create("p3-card", MFD_CLOEXEC);
@@ -192,22 +180,13 @@ static int yod_modex_put(struct p3_node *node, const struct p3_card *card)
 		rc = p3_job_send_to_yod(node, &m, &fd, 1);
 	if (fd >= 0)
 		close(fd);
-	if (rc)
+	if (rc) {
 		(void)yod_modex_say("sent", rc);
+		m.status = ECANCELED;
+		(void)p3_job_send_to_yod(node, &m, NULL, 0);
+	}
 	(void)pthread_setcancelstate(was, NULL);
 	return rc;
-}
-
-/* A card with a status has no file, and is all zeros.  It needs no descriptor. */
-static void yod_modex_give_up(struct p3_node *node)
-{
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_CARD);
-	int was;
-	m.seg_len = sizeof(struct p3_card);
-	m.status = ECANCELED;
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
-	(void)p3_job_send_to_yod(node, &m, NULL, 0);
-	(void)pthread_setcancelstate(was, NULL);
 }
 
 /* Wait for the cards.  Print a line when that takes long: a rank that never calls
@@ -270,7 +249,6 @@ static const struct p3_modex_ops yod_modex = {.hosts = yod_modex_hosts,
 	.host_name = yod_modex_host_name,
 	.own_address = yod_modex_own_address,
 	.put = yod_modex_put,
-	.give_up = yod_modex_give_up,
 	.fence = yod_modex_fence,
 	.get = yod_modex_get,
 	.end = yod_modex_end};
@@ -293,15 +271,38 @@ static int yod_inherited_socket(void)
 	return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
 }
 
+/* Lock the socket.  If another process has the lock, return false and its pid. */
+static bool yod_lock_socket(int sock, pid_t *holder_out)
+{
+	struct flock mine = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, theirs = mine;
+	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
+		return true; /* without locks of sockets this process is the rank */
+	*holder_out = 0;
+	if (fcntl(sock, F_GETLK, &theirs) != 0)
+		return true;
+	*holder_out = theirs.l_pid;
+	return theirs.l_type == F_UNLCK && yod_lock_socket(sock, holder_out);
+}
+
 int p3_job_find_yod(struct p3_node *node)
 {
+	pid_t holder;
+	const char *rank = getenv("PTL_MY_RID");
 	if (node->harness || node->welcomed)
 		return 0;
 	int rc = p3_launched_is_asked();
 	int sock = rc > 0 ? yod_inherited_socket() : -1;
 	rc = rc < 0 ? rc : 0;
-	if (sock >= 0)
-		rc = p3_launched_claim(sock);
+	/* Make this process the only one that uses the socket, until it ends or becomes
+	 * another program.  Processes that were forked before PtlInit share the socket,
+	 * and each would take packets that yod sends to another one; a record lock, which
+	 * no child inherits, says which of them is the rank. */
+	if (sock >= 0 && !yod_lock_socket(sock, &holder)) {
+		p3_error("rank %.20s of this job of yod is process %d "
+			 "already; " P3_LAUNCHED_ONE,
+			rank && *rank ? rank : "?", (int)holder);
+		rc = -EINVAL;
+	}
 	node->sock = rc ? -1 : sock;
 	node->sock_file = p3_fd_file(node->sock);
 	return rc;
@@ -357,7 +358,7 @@ static void yod_let_nodes_read(int sock)
 
 int p3_job_introduce(struct p3_node *node, bool *in_domain_out)
 {
-	struct p3_job_packet p = {.msg = p3_job_message(node, P3_JOB_HELLO)};
+	struct p3_job_packet p = {.msg = p3_member_message(node, P3_JOB_HELLO)};
 	const struct p3_job_msg *m = &p.msg;
 	int rc = p3_job_send_to_yod(node, m, NULL, 0);
 	FAULT_POINT("init.said_hello");
@@ -468,20 +469,6 @@ static void yod_on_birth(struct p3_node *node, struct p3_nic *nic,
 		p3_member_attach(node, nic, info, rc != 0);
 }
 
-/* Drop all peers.  No more news of births and deaths will come, so present and later
- * operations with peers fail. */
-static void yod_lose_peers(struct p3_node *node, struct p3_nic *nic)
-{
-	for (uint32_t i = 0; i < node->capacity; i++) {
-		struct p3_peer_info info = {
-			.node = i, .end = P3_PEER_DIED, .now = true, .any = true};
-		if (i != node->index)
-			(void)p3_nic_peer_down(nic, &info);
-	}
-	p3_nic_peer_told(nic, p3_get(&node->question), NULL);
-	p3_members_clear(node);
-}
-
 /* ---- packets of yod ---- */
 
 /* Process a packet for the present incarnation of the node. */
@@ -589,6 +576,7 @@ static bool life_receive(struct p3_node *node)
 /* Release the waiting threads with an error: no more packets of yod come. */
 static void life_fail_waits(struct p3_node *node)
 {
+	node->barriers_done += !node->yod_gone;
 	node->barrier_status = EPIPE;
 	node->barrier_ended = P3_JOB_NO_RANK;
 	node->joined = node->yod_gone = true;
@@ -612,10 +600,17 @@ static void life_on_fds_lost(struct p3_node *node)
 		(void)shutdown(node->sock, SHUT_RDWR);
 	pthread_mutex_lock(&node->life);
 	node->fds_lost = true;
-	if (!node->yod_gone)
-		node->barriers_done++;
-	if (p3_nic(node) && !node->domain[0])
-		yod_lose_peers(node, p3_nic(node));
+	struct p3_nic *nic = node->domain[0] ? NULL : p3_nic(node);
+	for (uint32_t i = 0; nic && i < node->capacity; i++) {
+		struct p3_peer_info info = {
+			.node = i, .end = P3_PEER_DIED, .now = true, .any = true};
+		if (i != node->index)
+			(void)p3_nic_peer_down(nic, &info);
+	}
+	if (nic) {
+		p3_nic_peer_told(nic, p3_get(&node->question), NULL);
+		p3_members_clear(node);
+	}
 	life_fail_waits(node);
 	pthread_mutex_unlock(&node->life);
 }
@@ -758,7 +753,6 @@ static void *life_main(void *arg)
 		if (!node->harness)
 			(void)kill(getpid(), SIGKILL);
 		pthread_mutex_lock(&node->life);
-		node->barriers_done++;
 		life_fail_waits(node);
 		pthread_mutex_unlock(&node->life);
 		return NULL;

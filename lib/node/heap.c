@@ -9,8 +9,8 @@
  * the loader's lock, and a constructor that runs under that lock may call this library,
  * which waits for node->life.
  */
-#include "lib/node/heap.h"
-#include "lib/node/conf.h"
+#include "lib/node/node.h"
+#include "shm/heap.h"
 #define P3_LOG_AREA P3_AREA_HEAP
 #include "shm/log.h"
 
@@ -92,31 +92,21 @@ static bool heap_find_calls(struct p3_heap_calls *calls)
 	return fn[0] && fn[1] && fn[2];
 }
 
-static struct p3_heap *heap_of_node(struct p3_node *node, bool *armed_out)
-{
-	pthread_mutex_lock(&node->life);
-	struct p3_heap *heap = node->heap_mute ? NULL : p3_node_heap(node);
-	*armed_out = heap && p3_heap_is_armed(heap);
-	pthread_mutex_unlock(&node->life);
-	return heap;
-}
-
-static bool heap_arm(struct p3_node *node, struct p3_heap *heap)
-{
-	struct p3_heap_calls calls;
-	bool found = heap_find_calls(&calls);
-	pthread_mutex_lock(&node->life);
-	bool ok = p3_heap_is_armed(heap) || (found && p3_heap_arm(heap, &calls) == 0);
-	node->heap_mute |= !ok;
-	pthread_mutex_unlock(&node->life);
-	return ok;
-}
-
 struct p3_heap *p3_node_heap_for_blocks(struct p3_node *node)
 {
-	bool armed;
-	struct p3_heap *heap = heap_of_node(node, &armed);
-	return heap && (armed || heap_arm(node, heap)) ? heap : NULL;
+	struct p3_heap_calls calls;
+	pthread_mutex_lock(&node->life);
+	struct p3_heap *heap = node->heap_mute ? NULL : p3_node_heap(node);
+	bool armed = heap && p3_heap_is_armed(heap);
+	pthread_mutex_unlock(&node->life);
+	if (!heap || armed)
+		return heap;
+	bool found = heap_find_calls(&calls);
+	pthread_mutex_lock(&node->life);
+	armed = p3_heap_is_armed(heap) || (found && p3_heap_arm(heap, &calls) == 0);
+	node->heap_mute |= !armed;
+	pthread_mutex_unlock(&node->life);
+	return armed ? heap : NULL;
 }
 
 void p3_node_leave_heap(struct p3_node *node)

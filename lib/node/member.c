@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of the other nodes: births, ends, and what the NIC is told of them. */
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "shm/layout.h"
 #include "shm/log.h"
 
@@ -104,21 +104,6 @@ int p3_member_attach_self(struct p3_node *node, struct p3_nic *nic)
 	return p3_nic_peer_up(nic, &info);
 }
 
-/* Return true if the failure rc to attach a member may pass: messages wait for the member
- * meanwhile.  Else the member counts as dead. */
-static bool member_may_come(struct p3_nic *nic, struct p3_peer_info *info, int rc)
-{
-	p3_nic_peer_expect(nic, info);
-	if (p3_job_passes(rc))
-		return true;
-	p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
-		 "operations with it fail",
-		info->node, info->nid, info->os_pid, strerror(-rc));
-	info->end = P3_PEER_DIED;
-	(void)p3_nic_peer_down(nic, info);
-	return false;
-}
-
 void p3_member_attach(
 	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, bool lost)
 {
@@ -130,8 +115,17 @@ void p3_member_attach(
 		return;
 	if (rc == -EEXIST) /* the member is attached: its ids may be new */
 		p3_nic_peer_pids(nic, info);
-	bool missing = rc && rc != -EEXIST && member_may_come(nic, info, rc);
+	bool fails = rc && rc != -EEXIST, missing = fails && p3_job_passes(rc);
 	node->member[info->node].missing = missing;
+	if (fails)
+		p3_nic_peer_expect(nic, info);
+	if (fails && !missing) {
+		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
+			 "operations with it fail",
+			info->node, info->nid, info->os_pid, strerror(-rc));
+		info->end = P3_PEER_DIED;
+		(void)p3_nic_peer_down(nic, info);
+	}
 	if (missing && first)
 		p3_warn("node %u (process %u) cannot be attached: %s; messages to and "
 			"from it wait until it can (open files: ulimit -n; memory, after "

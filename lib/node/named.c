@@ -46,22 +46,6 @@ static uint32_t named_parse_map(const char *text, uint32_t **map_out)
 	return n;
 }
 
-static struct p3_directory *named_from_lists(
-	uint32_t rank, uint32_t size, const uint32_t *nid, const uint32_t *pid)
-{
-	struct p3_directory *d = p3_directory_new(size);
-	if (!d)
-		return NULL;
-	d->ranked = true;
-	d->rank = rank;
-	for (uint32_t i = 0; i < size; i++) {
-		p3_set(&d->member[i].nid, nid[i]);
-		for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++)
-			p3_set(&d->member[i].pid[iface], pid[i]);
-	}
-	return d;
-}
-
 static int named_from_environment(struct p3_directory **d_out)
 {
 	const char *rid = getenv("PTL_MY_RID");
@@ -70,10 +54,19 @@ static int named_from_environment(struct p3_directory **d_out)
 	uint32_t npid = named_parse_map(getenv("PTL_PIDMAP"), &pid);
 	bool ok = rid && named_number(&rid, &rank) && !*rid && nnid && nnid == npid &&
 		  rank < nnid;
-	*d_out = ok ? named_from_lists(rank, nnid, nid, pid) : NULL;
+	struct p3_directory *d = *d_out = ok ? p3_directory_new(nnid) : NULL;
+	if (d) {
+		d->ranked = true;
+		d->rank = rank;
+	}
+	for (uint32_t i = 0; d && i < nnid; i++) {
+		p3_set(&d->member[i].nid, nid[i]);
+		for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++)
+			p3_set(&d->member[i].pid[iface], pid[i]);
+	}
 	free(nid);
 	free(pid);
-	return *d_out ? PTL_OK : PTL_FAIL;
+	return d ? PTL_OK : PTL_FAIL;
 }
 
 /* ---- values of the Set calls ---- */
@@ -96,49 +89,6 @@ static int named_copy(int size, struct p3_directory **d_out)
 	}
 	*d_out = d;
 	return PTL_OK;
-}
-
-static int named_say_rank(int rank, int size, struct p3_directory **d_out)
-{
-	if (rank == -1 && size == -1)
-		return named_from_environment(d_out);
-	if (rank < 0 || rank >= size)
-		return PTL_PROCESS_INVALID;
-	int rc = named_copy(size, d_out);
-	if (rc != PTL_OK)
-		return rc;
-	(*d_out)->ranked = true;
-	(*d_out)->rank = (uint32_t)rank;
-	return PTL_OK;
-}
-
-/* Set the pids of interface ni, or, for PTL_INVALID_HANDLE, of each interface without
- * pids of its own. */
-static void named_say_pids(
-	struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
-{
-	bool all = ni == PTL_INVALID_HANDLE;
-	for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++) {
-		if (all ? d->own[iface] : iface != p3_handle_ni(ni))
-			continue;
-		d->own[iface] = !all;
-		for (uint32_t i = 0; i < d->size; i++)
-			p3_set(&d->member[i].pid[iface], map[i]);
-	}
-}
-
-static int named_say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
-	struct p3_directory **d_out)
-{
-	for (int i = 0; i < size; i++)
-		if (map[i] == P3_UNKNOWN)
-			return PTL_PROCESS_INVALID;
-	int rc = named_copy(size, d_out);
-	if (rc == PTL_OK && pids)
-		named_say_pids(*d_out, ni, map);
-	for (int i = 0; rc == PTL_OK && !pids && i < size; i++)
-		p3_set(&(*d_out)->member[i].nid, map[i]);
-	return rc;
 }
 
 /* ---- processes that may join later ---- */
@@ -191,8 +141,14 @@ static int named_install(struct p3_node *node, struct p3_directory *d, int rc)
 int p3_named_set_rank(struct p3_node *node, int rank, int size)
 {
 	struct p3_directory *d = NULL;
+	int rc = PTL_PROCESS_INVALID;
 	pthread_mutex_lock(&named_lock);
-	int rc = named_say_rank(rank, size, &d);
+	if (rank == -1 && size == -1) {
+		rc = named_from_environment(&d);
+	} else if (rank >= 0 && rank < size && !(rc = named_copy(size, &d))) {
+		d->ranked = true;
+		d->rank = (uint32_t)rank;
+	}
 	rc = named_install(node, d, rc);
 	pthread_mutex_unlock(&named_lock);
 	return rc;
@@ -202,8 +158,21 @@ int p3_named_set_map(struct p3_node *node, ptl_handle_ni_t ni, const uint32_t *m
 	int size, bool pids)
 {
 	struct p3_directory *d = NULL;
+	bool all = ni == PTL_INVALID_HANDLE;
+	for (int i = 0; i < size; i++)
+		if (map[i] == P3_UNKNOWN)
+			return PTL_PROCESS_INVALID;
 	pthread_mutex_lock(&named_lock);
-	int rc = named_say_map(ni, map, size, pids, &d);
+	int rc = named_copy(size, &d);
+	for (int i = 0; rc == PTL_OK && !pids && i < size; i++)
+		p3_set(&d->member[i].nid, map[i]);
+	for (uint32_t k = 0; rc == PTL_OK && pids && k < P3_JOB_NIS; k++) {
+		if (all ? d->own[k] : k != p3_handle_ni(ni))
+			continue;
+		d->own[k] = !all;
+		for (int i = 0; i < size; i++)
+			p3_set(&d->member[i].pid[k], map[i]);
+	}
 	rc = named_install(node, d, rc);
 	pthread_mutex_unlock(&named_lock);
 	return rc;

@@ -5,7 +5,6 @@
  */
 #include "lib/node/node.h"
 #include "lib/node/call.h"
-#include "lib/node/conf.h"
 #include "shm/variant.h"
 #include "shm/atomics.h"
 #include "shm/process.h"
@@ -212,17 +211,6 @@ void p3_directory_done(void)
 	p3_idle();
 }
 
-/* Return true if waiting for readers is safe.  It is not safe in a forked child, nor when
- * the kernel now refuses membarrier but granted it when liburcu was loaded: liburcu would
- * abort. */
-static bool directory_may_wait(void)
-{
-	if (p3_get(&directory_forked))
-		return false;
-	bool needs = !&urcu_bp_has_sys_membarrier || urcu_bp_has_sys_membarrier;
-	return !needs || p3_fence_heavy_here();
-}
-
 void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now)
 {
 	P3_HB_WORD(where);
@@ -232,7 +220,11 @@ void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now)
 	P3_HB_AFTER(where);
 	if (!old)
 		return;
-	if (!directory_may_wait()) {
+	/* Waiting for readers is not safe in a forked child, nor when the kernel now
+	 * refuses membarrier but granted it when liburcu was loaded: liburcu would
+	 * abort. */
+	bool needs = !&urcu_bp_has_sys_membarrier || urcu_bp_has_sys_membarrier;
+	if (p3_get(&directory_forked) || (needs && !p3_fence_heavy_here())) {
 		old->next_kept = atomic_exchange_explicit(
 			&directory_kept, old, memory_order_acq_rel);
 		return;

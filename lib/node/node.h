@@ -6,8 +6,8 @@
  * (tests/support/own_node.h).
  *
  * The files of this folder hold the state that the calls share: this header the node, the
- * ids of the ranks, and the requests that wait for processes which have yet to join;
- * call.h the state of the calling thread, conf.h the settings, heap.h the shared heap.
+ * ids of the ranks, the requests that wait for processes which have yet to join, the
+ * other nodes, settings and the shared heap; call.h the state of the calling thread.
  *
  * Any thread may read the fields marked (any).  node->call serializes PtlInit, PtlFini,
  * PtlNIInit and PtlNIFini, cci_init, cci_finalize and the first endpoint; node->life,
@@ -20,6 +20,7 @@
 #define P3_LIB_NODE_NODE_H
 
 #include "nic/nic.h"
+#include "shm/conf.h"
 #include "shm/domain.h"
 #include "shm/fd.h"
 #include "shm/job.h"
@@ -171,7 +172,7 @@ struct p3_node {
 	bool leaving;                  /* LEAVE is sent, LEFT has not come */
 	void *sleepers; /* words of the job's nodes (layout.h); NULL: each uses its
 			    * doorbell */
-	struct p3_member *member; /* (member.h) by node index; NULL without a NIC */
+	struct p3_member *member; /* (below) by node index; NULL without a NIC */
 	/* (any) the nodes that the NIC needs, a bit each */
 	p3_a64 wanted[P3_MAX_NODES / 64];
 	struct p3_holding held; /* state of the thread that hears of births */
@@ -263,11 +264,6 @@ static inline void p3_node_show_nic(struct p3_node *node, struct p3_nic *nic)
 	p3_release(&p3_ready(node)->nic, nic); /* INIT.1 */
 }
 
-static inline bool p3_node_has_cci(struct p3_node *node)
-{
-	return p3_likely(p3_acquire(&p3_ready(node)->cci)); /* INIT.1 */
-}
-
 /* the time that PtlNIFini, exit() and barriers give to p3_nic_settle, which waits up to
  * 10 times as long while copies leave, and 30 times while yod introduces their targets;
  * with other hosts, PTL3_FAR_TIMEOUT counts */
@@ -286,6 +282,119 @@ bool p3_held_is_due(const struct p3_node *node);
 /* Return a time-out for poll(), in ms: the shorter of ms (-1: none) and the time until
  * p3_held_see_to() is due. */
 int p3_held_patience(const struct p3_node *node, int ms);
+
+/* ---- members: the other nodes as this node knows them ---- */
+
+/*
+ *	none --birth--> attached		--end--> ending --messages taken--> none
+ *		    +-> missing (no room)
+ *		    +-> apart (in a large job)
+ *
+ * Three kinds of packets tell births, process ids and ends: those of yod (lib/job/yod.c),
+ * of other processes on this host (lib/domain/member.c), and of other hosts
+ * (lib/domain/remote.c).  Whoever takes them enters them here, and these functions pass
+ * them on to the NIC.  An end is over when all messages of the member are taken; so the
+ * owner of the table asks for it again, and attaches missing members again, from time to
+ * time while p3_members_wait() is true.
+ *
+ * The table has an entry for each node index, this node's included.  It exists from
+ * p3_job_enter() to p3_job_exit().  The thread that hears of births owns it: the life
+ * thread, which holds node->life, or the domain's thread.
+ */
+
+struct p3_member {
+	uint64_t incarnation; /* 0: no member */
+	uint32_t os_pid;      /* in a domain: its process */
+	p3_a32 life;          /* in a domain: the pidfd of this process, or -1 */
+	bool missing;         /* it could not be attached yet */
+	bool apart;    /* yod keeps its descriptors until one of the two needs them */
+	bool ending;   /* it has ended; its last messages are taken first */
+	uint32_t how;  /* p3_peer_end */
+	uint32_t rank; /* launched: rank in the own job, or P3_JOB_NO_RANK */
+};
+
+/* Make the table for node->capacity nodes, in place of an earlier one.  Return 0 or
+ * -ENOMEM. */
+int p3_members_make(struct p3_node *node);
+void p3_members_free(struct p3_node *node);
+/* Forget all members. */
+void p3_members_clear(struct p3_node *node);
+
+/* Return a packet that says all about this node. */
+struct p3_job_msg p3_member_message(struct p3_node *node, enum p3_job_op op);
+/* Return what the NIC needs of a packet about a node, with its descriptors (NULL, or -1:
+ * none). */
+struct p3_peer_info p3_member_info(
+	const struct p3_node *node, const struct p3_job_msg *m, const int *fds);
+
+/* Attach the node to itself.  Return 0 or -errno. */
+int p3_member_attach_self(struct p3_node *node, struct p3_nic *nic);
+/* Attach a member, or give the NIC the ids of one that is attached.  lost: this process
+ * had no room for its descriptors.  After a failure that may pass the member is missing:
+ * it is expected, so that messages wait for it.  After another one it counts as dead. */
+void p3_member_attach(
+	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, bool lost);
+/* Mark a member as ending.  Its first end counts. */
+void p3_member_end(struct p3_member *b, enum p3_peer_end how);
+/* Remove an ending member if all its messages are taken, or if now is true.  Return true
+ * if it has been removed now. */
+bool p3_member_remove(struct p3_node *node, struct p3_nic *nic, uint32_t slot, bool now);
+/* Return true if a member is missing, or ending. */
+bool p3_members_wait(const struct p3_node *node);
+
+/* ---- the settings of the environment that concern the library ---- */
+
+/* shm/conf.h has the table of all settings.  Any thread may call these functions, which
+ * read the environment; they have no state, except that stdout is set up once. */
+
+struct p3_conf {
+	enum p3_mode mode;
+	enum p3_personality personality;
+	enum p3_huge_policy huge;
+	bool cma;
+	bool bulk;
+	bool membarrier;
+	bool base_lanes_only;
+	bool unswept;     /* tests: see p3_nic_conf */
+	uint32_t trace;   /* records of the trace */
+	bool shared_heap; /* the heap serves the program's malloc */
+	uint64_t heap;    /* bytes of the shared heap, 0: none */
+	uint32_t domain_nodes;
+	uint32_t hold_s; /* seconds that requests for absent processes are held, 0: not
+			  * at all */
+};
+/* Read the environment.  Return -EINVAL after one line for each wrong setting. */
+int p3_conf_read(struct p3_conf *conf_out);
+/* Return on which side this rank matches, and how; p3_conf_read() has checked it. */
+struct p3_conf_match p3_conf_match_of(uint32_t rank);
+/* Make the log obey PTL3_LOG; PtlNIInit complains of a wrong value. */
+void p3_conf_log(void);
+/* Call p3_fence_join() if the settings allow it.  PtlInit does so before it starts a
+ * thread, because the call is cheap in a process of one thread. */
+void p3_conf_join_fences(void);
+/* Make stdout line-buffered if PTL3_STDOUT says so; print a line for each unknown
+ * setting. */
+void p3_conf_set_stdout(void);
+void p3_conf_warn_unknown(void);
+
+/* ---- the node's shared heap, and its allocator for PtlXAlloc ---- */
+
+/* The lock node->life guards the state: heap, heap_tried and heap_mute of struct
+ * p3_node. */
+
+/* Find the program's malloc, before any call that may make the heap.  The caller holds
+ * no lock: dlsym takes the loader's. */
+void p3_node_look_for_malloc(void);
+
+/* Return the node's heap, made at the first call, or NULL.  The caller holds the lock
+ * node->life. */
+struct p3_heap *p3_node_heap(struct p3_node *node);
+/* Return the node's heap with an allocator inside for PtlXAlloc, or NULL.  The caller
+ * does not hold node->life, which this function takes. */
+struct p3_heap *p3_node_heap_for_blocks(struct p3_node *node);
+/* Detach the heap from a node that ends; a later node of this process may take it.  No
+ * other thread uses the node, so the lock is not needed. */
+void p3_node_leave_heap(struct p3_node *node);
 
 /* ---- the ids and the rank that the program has named (named.c) ---- */
 

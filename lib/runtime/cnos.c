@@ -4,7 +4,6 @@
 #include "cnos_mpi_os.h"
 #include "lib/init.h"
 #include "lib/node/call.h"
-#include "lib/node/conf.h"
 #include "p3nal_tcp.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"

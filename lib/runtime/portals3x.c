@@ -7,7 +7,7 @@
 #include "lib/domain/mesh.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
-#include "lib/node/heap.h"
+#include "shm/heap.h"
 #include "portals3x.h"
 #include "shm/fault.h"
 #include "shm/log.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several nodes in one process. */
 #include "support/own_node.h"
-#include "lib/node/heap.h"
+#include "shm/heap.h"
 #include "lib/node/node.h"
 #include "shm/fd.h"
 #include "shm/seg.h"

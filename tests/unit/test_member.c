@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of the other nodes (lib/node/member.h), with a NIC that only notes what it is
+/* The table of the other nodes (lib/node/node.h), with a NIC that only notes what it is
  * told. */
-#include "lib/node/member.h"
+#include "lib/node/node.h"
 #include "support/cases.h"
 
 #include <errno.h>

@@ -65,16 +65,8 @@ static int get(struct p3_node *n, uint32_t rank, struct p3_card *card_out)
 	return 0;
 }
 
-static void give_up(struct p3_node *n)
-{
-	(void)n;
-}
-
-static const struct p3_modex_ops launcher = {.host_name = host_name,
-	.put = put,
-	.fence = fence,
-	.get = get,
-	.give_up = give_up};
+static const struct p3_modex_ops launcher = {
+	.host_name = host_name, .put = put, .fence = fence, .get = get};
 
 /* ---- a rank ---- */
 
