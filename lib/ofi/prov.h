@@ -590,6 +590,9 @@ static inline bool ofi_is_held(int *refs)
 	return held;
 }
 
+/* Let other threads, also of other processes, have the lock and the CPU for a moment. */
+void ofi_let_others(struct ofi_domain *domain);
+
 struct ofi_name ofi_name_of(ptl_process_id_t id, unsigned endpoint, unsigned domain);
 bool ofi_name_is_good(const struct ofi_name *name);
 /* Names from node and service; 0 or -FI_E*.  node may be NULL: this host. */
