@@ -22,7 +22,7 @@
 
 enum {
 	CQ_STEPS = 256,        /* events that one read handles at most */
-	CQ_EMPTY = 4096,       /* reads that find nothing, from one look to the next */
+	CQ_EMPTY = 1024,       /* reads that find nothing, from one rest to the next */
 	CQ_DATA_TURNS = 16,    /* reads of which one begins with completions with data, */
 	CQ_EVENT_TURNS = 4,    /* and so many of which one begins with events */
 	CQ_BURST_TICKS = 8192, /* from one read of a burst to the next, at most */
@@ -190,7 +190,17 @@ static inline void cq_pause(void)
 #endif
 }
 
-/* Read with the domain entered. */
+/* Nothing has come for long: tell tools.  The program may be one of more ranks than CPUs
+ * that reads until a message comes: the one that is to send it may have the CPU. */
+static OFI_RARE void cq_rest(struct ofi_cq *cq, bool yields)
+{
+	ofi_silence(cq);
+	if (yields)
+		ofi_let_others(cq->domain);
+}
+
+/* Read with the domain entered; unless count is 0, the lock may be free for a moment at
+ * the end. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
 	bool kept_first = ++cq->reads % CQ_EVENT_TURNS;
@@ -223,7 +233,7 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	if (cq->ring_used && !count)
 		return 0;
 	if (OFI_UNLIKELY(++cq->empty % CQ_EMPTY == 0))
-		ofi_silence(cq);
+		cq_rest(cq, count != 0);
 	return -FI_EAGAIN;
 }
 

@@ -102,12 +102,9 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 		return -FI_EOPBADSTATE;
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	if (timeout > 0) {
-		end.tv_sec += timeout / 1000;
 		end.tv_nsec += timeout % 1000 * 1000000L;
-		if (end.tv_nsec >= 1000000000L) {
-			end.tv_nsec -= 1000000000L;
-			end.tv_sec++;
-		}
+		end.tv_sec += timeout / 1000 + end.tv_nsec / 1000000000L;
+		end.tv_nsec %= 1000000000L;
 	}
 	pthread_mutex_lock(&eq->lock);
 	eq->readers++;

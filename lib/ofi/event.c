@@ -330,18 +330,18 @@ void ofi_queue_wake(struct ofi_queue *queue)
 	queue->waking = queue_ping(queue) == PTL_OK;
 }
 
-static void queue_let_others(struct ofi_queue *queue)
+void ofi_let_others(struct ofi_domain *domain)
 {
-	ofi_leave(queue->domain);
+	ofi_leave(domain);
 	sched_yield();
-	(void)ofi_enter(queue->domain);
+	(void)ofi_enter(domain);
 }
 
 void ofi_queue_quiet(struct ofi_queue *queue)
 {
 	while (queue->sleepers) {
 		ofi_queue_wake(queue);
-		queue_let_others(queue);
+		ofi_let_others(queue->domain);
 	}
 }
 
@@ -414,7 +414,7 @@ bool ofi_queue_fence(struct ofi_queue *queue)
 			pinged = true;
 			pings = queue->pings;
 		}
-		queue_let_others(queue);
+		ofi_let_others(queue->domain);
 		PtlProgress(queue->eq, 0);
 	}
 }
@@ -567,7 +567,7 @@ static void sleep_handle(struct ofi_queue *queue, int rc, const ptl_event_t *eve
 {
 	struct ofi_sink *sink = event->md.user_ptr;
 	while (rc == PTL_OK && (int32_t)(event->sequence - queue->read) > 1)
-		queue_let_others(queue);
+		ofi_let_others(queue->domain);
 	if ((int32_t)(event->sequence - queue->read) <= 0) {
 		/* Another has taken it for lost, and gone on behind it. */
 		queue->lost--;

@@ -270,30 +270,25 @@ static int info_address(const void *name, size_t len, void **addr, size_t *addrl
 static int info_addresses(const char *node, const char *service, uint64_t flags,
 	const struct fi_info *hints, struct fi_info *info)
 {
-	struct ofi_name name;
-	int rc = 0;
-	bool is_source = flags & FI_SOURCE;
+	const bool is_source = flags & FI_SOURCE;
+	struct ofi_name name, here;
+	const void *src = hints ? hints->src_addr : NULL;
+	const void *dest = hints ? hints->dest_addr : NULL;
+	size_t src_len = hints ? hints->src_addrlen : 0;
+	size_t dest_len = hints ? hints->dest_addrlen : 0;
+	int rc = ofi_name_parse(NULL, NULL, &here);
 	if (node || service) {
 		rc = ofi_name_parse(is_source ? NULL : node, service, &name);
-		if (!rc && is_source)
-			rc = info_address(
-				&name, sizeof name, &info->src_addr, &info->src_addrlen);
-		else if (!rc)
-			rc = info_address(&name, sizeof name, &info->dest_addr,
-				&info->dest_addrlen);
+		*(is_source ? &src : &dest) = &name;
+		*(is_source ? &src_len : &dest_len) = sizeof name;
 	}
-	if (!rc && hints && hints->src_addr && !info->src_addr)
-		rc = info_address(hints->src_addr, hints->src_addrlen, &info->src_addr,
-			&info->src_addrlen);
-	if (!rc && hints && hints->dest_addr && !info->dest_addr)
-		rc = info_address(hints->dest_addr, hints->dest_addrlen, &info->dest_addr,
-			&info->dest_addrlen);
-	if (!rc && !info->src_addr) { /* this host, and any process id */
-		rc = ofi_name_parse(NULL, NULL, &name);
-		if (!rc)
-			rc = info_address(
-				&name, sizeof name, &info->src_addr, &info->src_addrlen);
-	}
+	if (!rc && src)
+		rc = info_address(src, src_len, &info->src_addr, &info->src_addrlen);
+	else if (!rc) /* this host, and any process id */
+		rc = info_address(
+			&here, sizeof here, &info->src_addr, &info->src_addrlen);
+	if (!rc && dest)
+		rc = info_address(dest, dest_len, &info->dest_addr, &info->dest_addrlen);
 	return rc;
 }
 

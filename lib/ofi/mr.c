@@ -15,7 +15,6 @@
  */
 #include "prov.h"
 
-#include <sched.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,9 +152,7 @@ static bool mr_withdraw(struct ofi_mr *mr)
 			PtlMEUnlink(mr->me[i]) == PTL_ME_IN_USE) {
 			if (ofi_now() >= end)
 				return false;
-			ofi_leave(mr->domain);
-			sched_yield();
-			(void)ofi_enter(mr->domain);
+			ofi_let_others(mr->domain);
 		}
 		mr->me[i] = PTL_INVALID_HANDLE;
 		mr->closing = true;

@@ -564,6 +564,23 @@ static inline void ofi_leave(struct ofi_domain *domain)
 		pthread_mutex_unlock(&domain->lock);
 }
 
+/* Check the vector of a call, and add up its lengths: 0, -FI_EINVAL or -FI_EMSGSIZE. */
+static inline int ofi_iov_length(const struct iovec *iov, size_t count, size_t *length)
+{
+	size_t room = OFI_MAX_MSG;
+	if (OFI_UNLIKELY(count > OFI_IOVS || (!iov && count)))
+		return -FI_EINVAL;
+	for (size_t i = 0; i < count; i++) {
+		if (OFI_UNLIKELY(!iov[i].iov_base && iov[i].iov_len))
+			return -FI_EINVAL;
+		if (OFI_UNLIKELY(iov[i].iov_len > room))
+			return -FI_EMSGSIZE;
+		room -= iov[i].iov_len;
+	}
+	*length = OFI_MAX_MSG - room;
+	return 0;
+}
+
 /* References keep an object open: fi_close of one that is used gives -FI_EBUSY. */
 static inline void ofi_refer(int *refs, int change)
 {
@@ -589,6 +606,9 @@ static inline bool ofi_is_held(int *refs)
 	pthread_mutex_unlock(&ofi_node.lock);
 	return held;
 }
+
+/* Let other threads, also of other processes, have the lock and the CPU for a moment. */
+void ofi_let_others(struct ofi_domain *domain);
 
 struct ofi_name ofi_name_of(ptl_process_id_t id, unsigned endpoint, unsigned domain);
 bool ofi_name_is_good(const struct ofi_name *name);

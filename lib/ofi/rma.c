@@ -69,16 +69,6 @@ void ofi_rma_event(struct ofi_sink *sink, const ptl_event_t *event)
 
 /* ---- beginnings ---- */
 
-static size_t rma_length(const struct rma_call *call)
-{
-	size_t here = 0, there = 0;
-	for (size_t i = 0; i < call->count; i++)
-		here += call->iov[i].iov_len;
-	for (size_t i = 0; i < call->there_count; i++)
-		there += call->there[i].len;
-	return here == there ? here : SIZE_MAX;
-}
-
 /* Make a part of an operation, or return NULL: there is no room now. */
 static struct ofi_req *rma_part(struct ofi_ep *ep, char *from, size_t len,
 	const struct fi_rma_iov *there, size_t there_at)
@@ -211,22 +201,21 @@ static ssize_t rma_call(struct fid_ep *fid, const struct rma_call *call)
 		return -FI_EOPBADSTATE;
 	if (OFI_UNLIKELY(!(ep->caps & kind)))
 		return -FI_EOPNOTSUPP;
-	if (OFI_UNLIKELY((call->count && !call->iov) || !call->there ||
-			 !call->there_count || call->count > OFI_IOVS ||
-			 call->there_count > OFI_IOVS))
+	if (OFI_UNLIKELY(
+		    !call->there || !call->there_count || call->there_count > OFI_IOVS))
 		return -FI_EINVAL;
 	if (OFI_UNLIKELY(call->flags & ~known))
 		return -FI_EBADFLAGS;
-	for (size_t i = 0; i < call->count; i++)
-		if (OFI_UNLIKELY(!call->iov[i].iov_base && call->iov[i].iov_len))
-			return -FI_EINVAL;
-	size_t length = rma_length(call);
-	if (OFI_UNLIKELY(length == SIZE_MAX ||
-			 (call->flags & FI_INJECT && length > OFI_INJECT)))
+	size_t length, there = 0;
+	ssize_t rc = ofi_iov_length(call->iov, call->count, &length);
+	if (OFI_UNLIKELY(rc))
+		return rc;
+	for (size_t i = 0; i < call->there_count; i++)
+		there += call->there[i].len;
+	if (OFI_UNLIKELY(
+		    length != there || (call->flags & FI_INJECT && length > OFI_INJECT)))
 		return -FI_EINVAL;
-	if (OFI_UNLIKELY(length > OFI_MAX_MSG))
-		return -FI_EMSGSIZE;
-	ssize_t rc = ofi_enter(ep->domain);
+	rc = ofi_enter(ep->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
 	rc = rma_begin(ep, call, length);
@@ -245,8 +234,6 @@ static ssize_t rma_one(struct fid_ep *fid, const void *buf, size_t len, fi_addr_
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 	const struct fi_rma_iov rma_iov = {there, len, key};
-	if (OFI_UNLIKELY(!buf && len))
-		return -FI_EINVAL;
 	return rma_call(fid, &(struct rma_call){
 				     .iov = &iov,
 				     .count = 1,
@@ -269,10 +256,9 @@ static ssize_t rma_vector(struct fid_ep *fid, const struct iovec *iov, size_t co
 	fi_addr_t addr, uint64_t there, uint64_t key, uint64_t flags, void *context)
 {
 	struct fi_rma_iov rma_iov = {there, 0, key};
-	if (count > OFI_IOVS || (count && !iov))
-		return -FI_EINVAL;
-	for (size_t i = 0; i < count; i++)
-		rma_iov.len += iov[i].iov_len;
+	int rc = ofi_iov_length(iov, count, &rma_iov.len);
+	if (rc)
+		return rc;
 	return rma_call(fid, &(struct rma_call){
 				     .iov = iov,
 				     .count = count,

@@ -520,19 +520,10 @@ static inline int rx_check(
 {
 	if (OFI_UNLIKELY(!list->ep))
 		return ep->enabled ? -FI_EOPNOTSUPP : -FI_EOPBADSTATE;
-	if (OFI_UNLIKELY(call->count > OFI_IOVS || (!call->iov && call->count)))
-		return -FI_EINVAL;
-	size_t room = OFI_MAX_MSG;
-	for (size_t i = 0; i < call->count; i++) {
-		if (OFI_UNLIKELY(!call->iov[i].iov_base && call->iov[i].iov_len))
-			return -FI_EINVAL;
-		if (OFI_UNLIKELY(call->iov[i].iov_len > room))
-			return -FI_EMSGSIZE;
-		room -= call->iov[i].iov_len;
-	}
 	if (OFI_UNLIKELY(call->tag & ~call->ignore & ~OFI_TAG_MASK))
 		return -FI_EINVAL;
-	return 0;
+	size_t length;
+	return ofi_iov_length(call->iov, call->count, &length);
 }
 
 /* Describe the messages that the call wants. */

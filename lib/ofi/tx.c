@@ -306,26 +306,18 @@ static inline ssize_t tx_begin(struct fid_ep *fid, int kind, const struct tx_cal
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
-	size_t len = 0;
+	size_t len;
 	if (OFI_UNLIKELY(!ep->enabled))
 		return -FI_EOPBADSTATE;
 	if (OFI_UNLIKELY(!(ep->caps & kinds[kind]) || !(ep->caps & FI_SEND)))
 		return -FI_EOPNOTSUPP;
-	if (OFI_UNLIKELY(call->count > OFI_IOVS || (!call->iov && call->count)))
-		return -FI_EINVAL;
-	for (size_t i = 0; i < call->count; i++) {
-		if (OFI_UNLIKELY(!call->iov[i].iov_base && call->iov[i].iov_len))
-			return -FI_EINVAL;
-		if (OFI_UNLIKELY(call->iov[i].iov_len > OFI_MAX_MSG))
-			return -FI_EMSGSIZE;
-		len += call->iov[i].iov_len;
-	}
-	if (OFI_UNLIKELY(len > OFI_MAX_MSG))
-		return -FI_EMSGSIZE;
+	int rc = ofi_iov_length(call->iov, call->count, &len);
+	if (OFI_UNLIKELY(rc))
+		return rc;
 	if (OFI_UNLIKELY((call->flags & FI_INJECT && len > OFI_INJECT) ||
 			 call->tag & ~OFI_TAG_MASK))
 		return -FI_EINVAL;
-	int rc = ofi_enter(ep->domain);
+	rc = ofi_enter(ep->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
 	rc = tx_enter(ep, kind, call, len);

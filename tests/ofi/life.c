@@ -98,6 +98,37 @@ STATEMENT(82, threads, 2, ALONE)
 	barrier();
 }
 
+/* ---- 98: more ranks than CPUs ---- */
+
+/* A rank that keeps its CPU until that is taken reads ten thousand times a round. */
+STATEMENT(98, shared_cpu, 2, ALONE)
+{
+	only_portals("others keep the CPU");
+	enum { ROUNDS = 200, READS = 2048 };
+	static struct fi_context2 context;
+	struct fi_cq_tagged_entry e;
+	uint64_t value = 0, reads = 0;
+	ssize_t n;
+	struct side *s = plain_side();
+	void (*progress)(void) = ranks_progress;
+	ranks_progress = NULL; /* it would take the completions */
+	use_one_cpu();
+	barrier();
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		recv_from(s, true, FI_ADDR_UNSPEC, &value, 8, i, &context);
+		if (me.is_client)
+			TRY(s, fi_tinject(s->ep, &value, 8, s->at[1], i));
+		for (; (n = fi_cq_read(s->rx, &e, 1)) == -FI_EAGAIN; reads++)
+			; /* without look_at(), which sleeps */
+		CHECK_EQ(n, 1);
+		if (me.is_server)
+			TRY(s, fi_tinject(s->ep, &value, 8, s->at[0], i));
+	}
+	CHECK(reads < (uint64_t)ROUNDS * READS);
+	ranks_progress = progress;
+	barrier();
+}
+
 /* ---- 83: without calls ---- */
 
 STATEMENT(83, computing_receiver, 2, 0)

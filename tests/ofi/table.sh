@@ -5,7 +5,7 @@
 # (tests/support/statements.sh).
 # shellcheck disable=SC2034
 . "$(dirname "$0")/../support/statements.sh"
-suite=ofi count=97 prefix=OFI. file=conformance-ofi keeps=1
+suite=ofi count=98 prefix=OFI. file=conformance-ofi keeps=1
 columns="lease dedicated by_hand shm rxm"
 bad="FAIL none -" some="skip"
 # Three hosts (tests/hosts).
@@ -16,7 +16,7 @@ preface() {
 # Conformance of the libfabric provider
 
 This table shows that the provider `portals` does what its contract and libfabric 1.17 say. A checklist
-has 97 statements; each is one test in `tests/ofi`, written against libfabric's interface. Names of codes
+has 98 statements; each is one test in `tests/ofi`, written against libfabric's interface. Names of codes
 and flags are shortened: EAGAIN is `-FI_EAGAIN`.
 
 The columns are settings: ranks of a job with `PTL3_MODE=lease` and `PTL3_MODE=dedicated`; processes of a

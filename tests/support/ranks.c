@@ -82,10 +82,29 @@ void look_at(const char *file, int line, struct patience *p, const char *what)
 		sleep_us(50); /* pause: between two looks, so that others run */
 }
 
-bool on_one_cpu(void)
+static bool asks_for_one_cpu(void)
 {
 	const char *cpus = getenv("SUITE_CPUS");
-	return (cpus && strcmp(cpus, "1") == 0) || sysconf(_SC_NPROCESSORS_ONLN) < 2;
+	return cpus && strcmp(cpus, "1") == 0;
+}
+
+bool on_one_cpu(void)
+{
+	return asks_for_one_cpu() || sysconf(_SC_NPROCESSORS_ONLN) < 2;
+}
+
+void use_one_cpu(void)
+{
+	cpu_set_t had, one;
+	CPU_ZERO(&had);
+	(void)sched_getaffinity(0, sizeof had, &had);
+	for (size_t i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &had)) {
+			CPU_ZERO(&one);
+			CPU_SET(i, &one);
+			(void)sched_setaffinity(0, sizeof one, &one);
+			return;
+		}
 }
 
 unsigned long many(unsigned long full)
@@ -551,23 +570,6 @@ static void run(const struct statement *s)
 		(void)run_rows(&s, 1);
 }
 
-static void use_one_cpu(void)
-{
-	cpu_set_t had, one;
-	const char *cpus = getenv("SUITE_CPUS");
-	if (!cpus || strcmp(cpus, "1") != 0)
-		return;
-	CPU_ZERO(&had);
-	(void)sched_getaffinity(0, sizeof had, &had);
-	for (size_t i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &had)) {
-			CPU_ZERO(&one);
-			CPU_SET(i, &one);
-			(void)sched_setaffinity(0, sizeof one, &one);
-			return;
-		}
-}
-
 static void choose_room(void)
 {
 	if (readlink("/proc/self/exe", program_path, sizeof program_path - 1) < 0)
@@ -595,7 +597,8 @@ int main(int argc, char **argv)
 	if (!suite_plan(argc, argv, true))
 		return 2;
 	choose_room();
-	use_one_cpu();
+	if (asks_for_one_cpu())
+		use_one_cpu();
 	suite_run(argc, argv, run);
 	for (unsigned i = 0; i < rows_n;)
 		i += run_rows(rows + i, rows_n - i);

@@ -80,6 +80,8 @@ extern void (*ranks_progress)(void);
 
 /* Return true if all processes of the tests share one CPU. */
 bool on_one_cpu(void);
+/* Let this thread, and those that it makes, run on the first CPU only. */
+void use_one_cpu(void);
 /* Return the number of rounds to do where the checklist names this one. */
 unsigned long many(unsigned long full);
 
