@@ -13,7 +13,6 @@ static void cci_rma_data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_
 {
 	struct p3_cci_conn *conn = tx->item.conn;
 	conn->rma_out--;
-	tx->state = P3_CCI_TX_WAITS;
 	if (status == CCI_SUCCESS && tx->is.with_msg) {
 		p3_cci_tx_renew(conn, tx);
 		if (conn->pub.attribute != CCI_CONN_ATTR_RO)
@@ -25,13 +24,16 @@ static void cci_rma_data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_
 		p3_cci_conn_kick(n, conn);
 }
 
-/* Free a pending.  Return its operation, or NULL if that has ended. */
+/* Free a pending.  Return its operation, whose message may be in the list of those that
+ * wait, or NULL if that has ended. */
 static struct p3_cci_tx *cci_rma_free(struct p3_nic *n, struct p3_pending *t)
 {
 	struct p3_cci_tx *tx = t->rma;
 	p3_pending_free(n, t);
-	if (tx)
+	if (tx) {
 		tx->rma = NULL;
+		tx->state = P3_CCI_TX_WAITS;
+	}
 	return tx;
 }
 

@@ -688,6 +688,40 @@ NODES_CASE(a_handler_finds_its_own_thread_revoking, 1)
 	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
+/* ---- an RMA operation whose message does not follow ---- */
+
+static void see_all_free(struct p3_nic *n, void *arg)
+{
+	struct p3_cci_endpoint *ep = arg;
+	p3_cci_desc_drain(n, ep);
+	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
+		CHECK_EQ(ep->tx[i].state, P3_CCI_TX_FREE);
+		CHECK(p3_list_empty(&ep->tx[i].wait));
+	}
+}
+
+/* The target has closed the connection.  The message of the operation has its place among
+ * the messages of the connection, until the operation ends. */
+NODES_CASE(a_refused_operation_leaves_the_list_of_messages, 2)
+{
+	unsigned char *at = node_alloc(LONG);
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	cci_connection_t *conn;
+	struct p3_cci_rma r = meet_for_rma(rank, ep, at, &conn);
+	sync_nodes();
+	if (rank == 0)
+		CHECK_EQ(p3_cci_disconnect(conn), CCI_SUCCESS);
+	sync_nodes();
+	if (rank == 1) {
+		r.msg = "abc";
+		r.msg_len = 3;
+		rma(ep, conn, r, CCI_ERR_DISCONNECTED);
+		CHECK(p3_cci_call(nic(), see_all_free, ep));
+	}
+	sync_nodes();
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
+}
+
 /* ---- the first request of a client ---- */
 
 /* Make the connection wait for the client's answer, as if it lay unread. */
