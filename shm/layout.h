@@ -43,7 +43,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC   0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION 20u
+#define P3_SEG_VERSION 21u
 #ifndef P3_MAX_NODES
 #define P3_MAX_NODES 1024u
 #endif
