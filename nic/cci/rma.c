@@ -61,7 +61,7 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_pending *t, const struct p3
 	const struct p3_region *to = &t->send.region;
 	bool read = t->kind == P3_REQ_GET;
 	if (a->kind == P3_RSP_REPLY) {
-		if (!read || a->mlength != to->size ||
+		if (!read || t->is_long || a->mlength != to->size ||
 			a->ncells != p3_reply_cells(a->mlength))
 			return false;
 		if (t->rma) {

@@ -91,7 +91,7 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 		.xfer_id = x->peer_id,
 		.addr = a->addr,
 		.heap = a->heap,
-		.length = rma ? a->mlength : rsp_reply_space(t, a->mlength),
+		.length = rma ? t->move.length : rsp_reply_space(t, a->mlength),
 		.over = rma ? p3_cci_rma_pulled : p3_pending_end_get,
 		.get = t};
 	if (p3_unlikely(rma)) {

@@ -722,6 +722,58 @@ NODES_CASE(a_refused_operation_leaves_the_list_of_messages, 2)
 	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
+/* ---- answers of a peer that lies ---- */
+
+/* The reply of one cell to a get of this length has as many cells as a multiple of 2^32
+ * more, in 32 bits. */
+#define WRAPS ((UINT64_C(1) << 38) + 1)
+
+/* Answer each pending of RMA by a reply that is as long as the READ, in one cell. */
+static void answer_by_a_cell(struct p3_nic *n, void *arg)
+{
+	struct p3_cell c = {0};
+	uint32_t *asked = arg;
+	p3_list_each(it, &n->peer[0].outstanding) {
+		struct p3_pending *t = p3_item(it, struct p3_pending, link);
+		const struct p3_answer a = {.kind = P3_RSP_REPLY,
+			.ncells = p3_reply_cells(t->move.length),
+			.pending = p3_pending_name(t),
+			.mlength = t->move.length};
+		CHECK_EQ(t->move.length, WRAPS);
+		CHECK_EQ(a.ncells, 1);
+		CHECK(!p3_cci_rma_answered(n, t, &c, &a));
+		++*asked;
+	}
+}
+
+NODES_CASE(a_reply_of_one_cell_ends_no_long_read, 2)
+{
+	uint32_t asked = 0;
+	unsigned char *at = node_alloc(LONG);
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	cci_connection_t *conn;
+	cci_rma_handle_t *h;
+	struct p3_cci_rma r = meet_for_rma(rank, ep, at, &conn);
+	if (rank == 0)
+		nic_hold(nic());
+	sync_nodes();
+	if (rank == 1) {
+		CHECK_EQ(p3_cci_rma_register(ep, at, WRAPS, 0, &h), CCI_SUCCESS);
+		r.local = *h;
+		r.data_len = WRAPS;
+		CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+		CHECK(p3_cci_call(nic(), answer_by_a_cell, &asked));
+		CHECK_EQ(asked, 1);
+	}
+	sync_nodes();
+	if (rank == 0)
+		p3_lease_leave(nic());
+	else
+		give(next(ep, CCI_EVENT_SEND)); /* the region has not so many bytes */
+	sync_nodes();
+	CHECK(p3_cci_endpoint_destroy(nic(), ep));
+}
+
 /* ---- the first request of a client ---- */
 
 /* Make the connection wait for the client's answer, as if it lay unread. */
