@@ -21,6 +21,7 @@
 #define OWN_ROOM        (1024 * 1024)
 #define LAST_MS         10000 /* for a reader to take some of the last lines of yod */
 #define HURRY_MS        500
+#define TAKEN_MS        3000 /* in a hurry, at a reader that takes bytes */
 #define LOOK_MS         50
 #define TAG_LEN         16
 #define NO_STREAM       UINT32_MAX
@@ -507,7 +508,8 @@ static bool sink_takes(const struct sink *s)
 static bool output_write_rest(struct p3_output *o, int ms)
 {
 	struct port *p = output_own_port(o);
-	int looks = LAST_MS / LOOK_MS;
+	const int most = ms < LAST_MS ? TAKEN_MS : LAST_MS;
+	int left = most;
 	if (p3_backlog_len(&o->own) && !p->sink.runs && sink_start(&p->sink)) {
 		/* Write by this thread, which may block: there is no other one. */
 		ssize_t n = write(
@@ -516,14 +518,14 @@ static bool output_write_rest(struct p3_output *o, int ms)
 		p3_backlog_free(&o->own);
 	}
 	port_pump(o, p);
-	while ((p3_backlog_len(&o->own) || p->sink.busy) && looks > 0) {
+	while ((p3_backlog_len(&o->own) || p->sink.busy) && left > 0) {
 		struct pollfd done = {.fd = p->sink.done.fd, .events = POLLIN};
 		size_t before = p3_backlog_len(&o->own);
 		if (poll(&done, 1, LOOK_MS) > 0)
 			port_on_done(p, 0);
-		looks -= sink_takes(&p->sink) ? 1 : LAST_MS / ms;
+		left -= sink_takes(&p->sink) ? LOOK_MS : LOOK_MS * most / ms;
 		if (p3_backlog_len(&o->own) < before)
-			looks = LAST_MS / LOOK_MS;
+			left = most;
 	}
 	for (uint32_t k = 0; k < o->ports; k++) {
 		sink_collect(&o->port[k].sink);

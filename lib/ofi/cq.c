@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -190,17 +191,7 @@ static inline void cq_pause(void)
 #endif
 }
 
-/* Nothing has come for long: tell tools.  The program may be one of more ranks than CPUs
- * that reads until a message comes: the one that is to send it may have the CPU. */
-static OFI_RARE void cq_rest(struct ofi_cq *cq, bool yields)
-{
-	ofi_silence(cq);
-	if (yields)
-		ofi_let_others(cq->domain);
-}
-
-/* Read with the domain entered; unless count is 0, the lock may be free for a moment at
- * the end. */
+/* Read with the domain entered. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
 	bool kept_first = ++cq->reads % CQ_EVENT_TURNS;
@@ -233,7 +224,7 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	if (cq->ring_used && !count)
 		return 0;
 	if (OFI_UNLIKELY(++cq->empty % CQ_EMPTY == 0))
-		cq_rest(cq, count != 0);
+		ofi_silence(cq);
 	return -FI_EAGAIN;
 }
 
@@ -264,6 +255,8 @@ static inline uint64_t cq_ticks(void)
  * A program that reads until nothing is left has had all that was there: it most likely
  * wants to go on with that, before a look for more, which runs the firmware.  So the read
  * directly behind one that has not filled its array finds nothing.
+ * Where nothing has come for long, the program may be one of more ranks than CPUs: the
+ * one that is to send may have the CPU.
  */
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
 {
@@ -277,7 +270,10 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 		       !cq_has(cq);
 	rc = drained ? -FI_EAGAIN : cq_take(cq, buf, count, source);
 	cq->drained_at = rc > 0 && (size_t)rc < count ? cq_ticks() : 0;
+	bool rests = !drained && rc == -FI_EAGAIN && cq->empty % CQ_EMPTY == 0;
 	ofi_leave(cq->domain);
+	if (OFI_UNLIKELY(rests))
+		sched_yield();
 	return rc;
 }
 
