@@ -554,18 +554,24 @@ static void caller_close_slow(struct p3_mesh *m)
 	}
 }
 
-/* Return the oldest connection, of those without HELLO if there is one: a rank says that
- * at once. */
+/* Return the connection to close for want of room, or NULL: the oldest one without HELLO,
+ * which a rank says at once.  If more than half have said it, the oldest of these, once
+ * it has had time for its proof: else a rank that is about to say it finds no room. */
 static struct p3_unauth *caller_find_slowest(struct p3_modex *w)
 {
-	struct p3_unauth *found = &w->unauth[0];
-	for (uint32_t i = 1; i < P3_UNAUTH_MOST; i++) {
-		const struct p3_call *c = &w->unauth[i].call, *was = &found->call;
-		if (c->state < was->state ||
-			(c->state == was->state && c->since_ns < was->since_ns))
-			found = &w->unauth[i];
+	struct p3_unauth *mute = NULL, *slow = NULL;
+	uint32_t answered = 0;
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++) {
+		struct p3_unauth *s = &w->unauth[i];
+		bool is_mute = s->call.state == P3_CALL_CALLED;
+		struct p3_unauth **oldest = is_mute ? &mute : &slow;
+		answered += !is_mute;
+		if (!*oldest || s->call.since_ns < (*oldest)->call.since_ns)
+			*oldest = s;
 	}
-	return found;
+	if (slow && p3_now_ns() - slow->call.since_ns <= CROWDED_NS)
+		slow = NULL;
+	return slow && (!mute || answered > P3_UNAUTH_MOST / 2) ? slow : mute;
 }
 
 /* Return a free entry for a new connection, or NULL.  If all are in use, first read from
@@ -578,12 +584,8 @@ static struct p3_unauth *caller_make_room(struct p3_mesh *m)
 	for (uint32_t i = 0; !s && i < P3_UNAUTH_MOST; i++)
 		caller_receive(m, &w->unauth[i]);
 	s = s ? s : caller_find_free(w);
-	if (s)
+	if (s || !(s = caller_find_slowest(w)))
 		return s;
-	s = caller_find_slowest(w);
-	if (s->call.state != P3_CALL_CALLED &&
-		p3_now_ns() - s->call.since_ns <= CROWDED_NS)
-		return NULL;
 	if (!caller_is_replaced(m, s))
 		caller_say_slow(w, &s->from, true);
 	remote_close_call(m, &s->call);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -228,6 +229,61 @@ CASE_IN(own_stop_is_no_silence_of_others, NULL, end)
 	p3_mesh_check_remotes(&mesh);
 	assert_true(remote[other].alive_ns >= now - s);
 	assert_int_equal(remote[RANKS].alive_ns, 0);
+}
+
+/* ---- cases: calls of strangers ---- */
+
+/* Call this rank from its own host, and let it accept that. */
+static void call_it(struct p3_call *c)
+{
+	int fd = p3_tcp_dial(&card[node.rank], &card[node.rank], 30);
+	assert_true(fd >= 0);
+	p3_call_begin(c, fd, &modex.secret, other, node.rank);
+	struct pollfd on = {.fd = fd, .events = POLLOUT};
+	assert_int_equal(poll(&on, 1, 10000), 1);
+	p3_mesh_on_remote(&mesh, P3_MESH_TCP_LISTEN, 0);
+}
+
+static void answer_calls(void)
+{
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (modex.unauth[i].call.state != P3_CALL_NONE)
+			p3_mesh_on_remote(&mesh, P3_MESH_UNAUTH, i);
+}
+
+/* Strangers that have said HELLO, and prove nothing, hold all places but one.  A rank
+ * that takes that keeps it until it says HELLO, whoever calls behind it. */
+CASE_IN(strangers_leave_a_rank_the_time_for_hello, NULL, end)
+{
+	static struct p3_call calls[P3_UNAUTH_MOST + 1];
+	struct p3_call *rank = &calls[P3_UNAUTH_MOST - 1];
+	be_rank(0, true);
+	card[0] = (struct p3_card){.family = AF_INET, .address = {127, 0, 0, 1}};
+	int fd = p3_tcp_listen(&card[0]);
+	assert_true(fd >= 0);
+	card[1] = card[0];
+	p3_set(&modex.listener, (uint32_t)fd);
+	for (struct p3_call *c = calls; c < rank; c++) {
+		call_it(c);
+		assert_int_equal(p3_call_go_on(c), -EAGAIN);
+	}
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST - 1; i++)
+		while (modex.unauth[i].call.state != P3_CALL_ANSWERED)
+			answer_calls();
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST - 1; i++)
+		modex.unauth[i].call.since_ns -= P3_AUTH_NS / 2;
+	call_it(rank);
+	call_it(rank + 1);
+	assert_int_equal(p3_call_go_on(rank), -EAGAIN);
+	int rc;
+	while ((rc = p3_call_go_on(rank)) == -EAGAIN)
+		answer_calls();
+	assert_int_equal(rc, 0);
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		p3_call_close(&modex.unauth[i].call);
+	for (struct p3_call *c = calls; c <= rank + 1; c++)
+		p3_call_close(c);
+	close(fd);
 }
 
 int main(void)
