@@ -183,7 +183,9 @@ static void stream_take_up(struct p3_endpoint *e, struct peer *p)
 	p3_control_open(&p->control);
 	FAULT_POINT("remote.taken_up");
 	int rc = stream_watch(e, EPOLL_CTL_ADD, p, 0);
-	if (rc)
+	if ((rc == -ENOSPC || rc == -ENOMEM) && e->nhot < HOT)
+		stream_heat(e, p); /* until the set can watch it (stream_cool) */
+	else if (rc)
 		stream_lose(e, p, rc);
 }
 

@@ -968,6 +968,20 @@ CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 	assert_int_equal(node.broken[1], 0);
 }
 
+/* A connection that comes when there are no more watches is used, too. */
+CASE_IN(a_connection_comes_without_a_watch, open_apart, close_both)
+{
+	no_watches = true;
+	connect_both();
+	end_post(&node, 4);
+	end_post(&peer, 4);
+	for (unsigned i = 0; i < 1000 && !node.broken[1]; i++)
+		end_poll(&node);
+	no_watches = false;
+	assert_int_equal(node.broken[1], 0);
+	expect_frame();
+}
+
 /* Let a message go each way. */
 static void exchange(
 	unsigned rank, ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
