@@ -295,7 +295,7 @@ int p3_frames_await(struct p3_frames *c, int64_t until, bool beats,
 {
 	int rc;
 	while ((rc = p3_frames_next(c, f_out, bytes_out)) == -EAGAIN) {
-		if (until <= p3_now_ms() || beat_is_lost(&c->beat))
+		if (beat_is_lost(&c->beat))
 			return -ETIMEDOUT;
 		if (beat_is_due(&c->beat) && beats)
 			p3_frames_send(c, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
@@ -307,6 +307,9 @@ int p3_frames_await(struct p3_frames *c, int64_t until, bool beats,
 		rc = p3_frames_fill(c);
 		if (rc && rc != -EAGAIN)
 			return rc;
+		/* Bytes that came while this process was stopped are not late. */
+		if (rc && until <= p3_now_ms())
+			return -ETIMEDOUT;
 	}
 	return rc;
 }

@@ -200,7 +200,7 @@ void p3_tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
 			continue;
 		if (n <= 0) {
 			p3_say("--trace: %s: cannot be written: %s; the traces of the "
-			       "nodes that ended last are missing",
+			       "nodes that ended last are missing (see df)",
 				f->path, strerror(errno));
 			f->failed = true;
 			return;

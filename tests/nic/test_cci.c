@@ -716,7 +716,7 @@ NODES_CASE(a_refused_operation_leaves_the_list_of_messages, 2)
 		r.msg = "abc";
 		r.msg_len = 3;
 		rma(ep, conn, r, CCI_ERR_DISCONNECTED);
-		CHECK(p3_cci_call(nic(), see_all_free, ep));
+		CHECK(p3_cci_call(nic(), see_all_free, (void *)(uintptr_t)ep));
 	}
 	sync_nodes();
 	CHECK(p3_cci_endpoint_destroy(nic(), ep));
