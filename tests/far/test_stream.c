@@ -933,12 +933,12 @@ CASE_IN(news_wake_a_sleeper, open_joined, close_both)
 	}
 }
 
-static bool no_watches; /* the user has as many as the kernel allows */
+static p3_a32 no_watches; /* the user has as many as the kernel allows */
 
 int epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 {
 	int rc = (int)syscall(SYS_epoll_ctl, set, op, fd, ev);
-	if (rc || !no_watches || op != EPOLL_CTL_ADD)
+	if (rc || !p3_get(&no_watches) || op != EPOLL_CTL_ADD)
 		return rc;
 	(void)syscall(SYS_epoll_ctl, set, EPOLL_CTL_DEL, fd, NULL);
 	errno = ENOSPC;
@@ -951,7 +951,7 @@ CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 	expect_frame();
 	POLL_UNTIL(ops->arm(node.ep) >= 0);
 	expect_frame();
-	no_watches = true;
+	p3_set(&no_watches, 1);
 	for (unsigned i = 0; i < 1000; i++) {
 		assert_int_equal(ops->arm(node.ep), -ENOSPC);
 		end_poll(&node);
@@ -960,7 +960,7 @@ CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 	for (unsigned i = 0; i < 16; i++)
 		end_send(&node, 1, i, P3_FAR_BYTES); /* more than the peer takes */
 	assert_true(ops->arm(node.ep) < 0);
-	no_watches = false;
+	p3_set(&no_watches, 0);
 	POLL_UNTIL(node.sent + node.failed == 16);
 	POLL_UNTIL(ops->arm(node.ep) >= 0);
 	expect_frame();
@@ -971,13 +971,13 @@ CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 /* A connection that comes when there are no more watches is used, too. */
 CASE_IN(a_connection_comes_without_a_watch, open_apart, close_both)
 {
-	no_watches = true;
+	p3_set(&no_watches, 1);
 	connect_both();
 	end_post(&node, 4);
 	end_post(&peer, 4);
 	for (unsigned i = 0; i < 1000 && !node.broken[1]; i++)
 		end_poll(&node);
-	no_watches = false;
+	p3_set(&no_watches, 0);
 	assert_int_equal(node.broken[1], 0);
 	expect_frame();
 }
@@ -1017,13 +1017,13 @@ NODES_CASE(nodes_without_watches_sleep, 2)
 		md_of(node_alloc(8), 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
 	sync_nodes();
 	exchange(rank, ni, md, eq);
-	no_watches = true;
+	p3_set(&no_watches, 1);
 	exchange(rank, ni, md, eq);
 	while (rank == 0 && !rings_cost_few_passes(&late))
 		;
 	sync_nodes();
 	exchange(rank, ni, md, eq);
-	no_watches = false;
+	p3_set(&no_watches, 0);
 }
 
 /* A descriptor that the program has closed breaks the connection. */

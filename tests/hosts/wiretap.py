@@ -24,6 +24,7 @@ GREETINGS, HEAD, FRAME = 128, 24, 1  # bytes that a caller says before its first
 SYN, FIN_RST, PSH_ACK, OUTGOING = 2, 5, 24, 4
 SPLICE, HALF_OPEN, SHORT_HALF_OPEN, SHORT_S = 500, 2000, 200, 10  # bytes; connections in a second
 HEALED_S, AGAIN_S = 1.5, 1  # age of a connection that is spliced: the last splice is forgotten; time between two
+UNUSED_S = 5  # silence of a connection that is in use, at most, and more
 SCANNER, NOBODY = "10.213.77.200", "10.213.77.%d"
 
 
@@ -67,12 +68,14 @@ class Stream:
         self.last, self.port, self.next, self.said = syn, syn.port, (syn.seq + 1) % 2**32, b""
         self.left, self.head = GREETINGS, b""  # of the record that comes: bytes that are missing, or some of its head
         self.splice_at, self.splice, self.taken = time.monotonic() + HEALED_S, None, False
+        self.heard_at = time.monotonic()
 
     def take(self, p):
         """Take the next bytes."""
         if not p.data or p.seq != self.next:
             return
         self.last, self.next = p, (self.next + len(p.data)) % 2**32
+        self.heard_at = time.monotonic()
         self.said += p.data[:max(0, 4096 - len(self.said))]
         data = p.data
         while data:
@@ -89,6 +92,10 @@ class Stream:
 
     def is_between_records(self):
         return not self.left and not self.head
+
+    def goes_on(self):
+        """Return true if the caller uses a connection that has taken a splice.  Its end may be missed in a flood."""
+        return self.taken and time.monotonic() < self.heard_at + UNUSED_S
 
 
 class Tap:
@@ -145,11 +152,12 @@ def attack(tap, syn, recorded, seconds):
     """Return the numbers of splices, of scanned ports, and of connections that stay half open."""
     end, turn_at, late = time.monotonic() + seconds, 0, Patience()
     spliced = scanned = asked = 0
-    while time.monotonic() < end or not tap.over or any(s.taken for s in tap.streams.values()):
+    while time.monotonic() < end or not tap.over or any(s.goes_on() for s in tap.streams.values()):
         assert time.monotonic() < end or not late.is_over(), f"{spliced} splices, and a connection does not end"
         tap.look()
-        spliced += tap.splice(recorded)
-        if time.monotonic() < turn_at:
+        if time.monotonic() < end or not tap.over:
+            spliced += tap.splice(recorded)
+        if time.monotonic() < turn_at or time.monotonic() > end:
             continue
         turn_at = time.monotonic() + 1
         for port in range(max(1, tap.ports[0] - 100), min(65536, tap.ports[0] + 100)):
