@@ -114,8 +114,8 @@ static bool fault_is_yods(const char *name)
 	return strncmp(name, "yod.", 4) == 0;
 }
 
-/* Return true if this program is yod, which has no NIC.  A test program of yod's parts has
- * the library's points, too. */
+/* Return true if this program is yod, which has no NIC.  A test program of yod's parts
+ * has the library's points, too. */
 static bool fault_we_are_yod(void)
 {
 	for (struct p3_fault *f = __start_p3_faults; f < __stop_p3_faults; f++)
