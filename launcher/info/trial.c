@@ -150,7 +150,7 @@ int info_trial_rank(void)
 
 /* ---- the jobs ---- */
 
-/* What a job told of a length. */
+/* The results of one job for puts of one length. */
 struct trial {
 	double us, moved[WAYS], bytes;
 };
@@ -160,12 +160,11 @@ static FILE *trial_start(const char *mover, pid_t *pid_out)
 {
 	int fd[2];
 	char *yod = p3_own_path("yod"), *own = p3_own_path(NULL);
-	if (!yod || !own || pipe2(fd, O_CLOEXEC)) {
+	fflush(stdout);
+	if (!yod || !own || pipe2(fd, O_CLOEXEC) || (*pid_out = fork()) < 0) {
 		p3_tool_say("no job for the trial: %s", strerror(errno));
 		return NULL;
 	}
-	fflush(stdout);
-	*pid_out = fork();
 	if (*pid_out == 0) {
 		setenv("PTL3_MOVER", mover, 1);
 		dup2(fd[1], STDOUT_FILENO);
@@ -179,7 +178,8 @@ static FILE *trial_start(const char *mover, pid_t *pid_out)
 	return fdopen(fd[0], "r");
 }
 
-/* Run a job, and take what its ranks print.  Return false after an error line. */
+/* Run a job, and read the results that its ranks print.  Return false after an error
+ * line. */
 static bool trial_run(const char *mover, struct trial *t)
 {
 	char line[100];

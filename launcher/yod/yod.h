@@ -515,8 +515,9 @@ bool p3_output_is_done(const struct p3_output *out);
  * so. */
 bool p3_output_is_lost(const struct p3_output *out);
 /* Wait for own lines that are not written yet, while their reader takes some every 10 s
- * (in a hurry every 0.5 s), and free the output, unless a write is still under way.  From
- * here on p3_say() writes by itself, as before p3_output_create(). */
+ * (in a hurry every 0.5 s, or every 3 s if it would take some and the thread that writes
+ * has no CPU), and free the output, unless a write is still under way.  From here on
+ * p3_say() writes by itself, as before p3_output_create(). */
 void p3_output_close(struct p3_output *out, bool hurry);
 
 /*

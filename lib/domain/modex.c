@@ -302,8 +302,8 @@ void p3_remote_say_forged(struct p3_modex *w, const struct p3_remote *r)
 	if (!w->said_forged)
 		p3_warn("the connection with rank %u (%s) has brought bytes that this "
 			"rank has not sent; it and all that follow are made again, and "
-			"nothing is lost (see who sends on that network, and whether "
-			"PTL3_FABRIC_NET names a private one)",
+			"nothing is lost (find the sender on that network, or name a "
+			"private one by PTL3_FABRIC_NET)",
 			r->rank, at);
 	w->said_forged = true;
 }

@@ -104,7 +104,8 @@ bool p3_cci_msg_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *
  *
  * A WRITE moves its data as a put does, a READ as a get: the same request, with the tag
  * of the connection in the place of the header data and the name of the region in that of
- * the match bits, the same pending, transfer and answers.  Here is what differs.
+ * the match bits, the same pending, transfer and answers.  The functions below do the
+ * rest.
  */
 
 /* Deliver a WRITE or a READ, whose header is valid.  Return false if it must wait. */

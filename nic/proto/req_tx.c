@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests into a lane: what each needs, its cells, its publication. */
+/* Requests into a lane: their needs, their cells, their publication. */
 #include "nic/obj/obj.h"
 #include "nic/proto/proto.h"
 #include "nic/report/report.h"
