@@ -85,11 +85,25 @@ static int remote_epoll(struct p3_mesh *m, int op, const struct p3_call *c,
 	return epoll_ctl(p3_mesh_fd(&m->ep), op, p3_mesh_fd(&c->fd), &ev);
 }
 
+/* Say once why calls between this rank and other hosts must wait. */
+static void remote_say_no_room(
+	struct p3_modex *w, const char *what, int rc, const char *remedy)
+{
+	if (!w->said_no_room)
+		p3_warn("rank %u cannot %s other hosts now: %s; their ranks wait; "
+			"raise %s",
+			w->rank, what, strerror(-rc), remedy);
+	w->said_no_room = true;
+}
+
 static void remote_add_call(
 	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
 {
-	if (remote_epoll(m, EPOLL_CTL_ADD, c, what, which))
-		p3_call_close(c); /* as if there were no descriptor for it */
+	if (!remote_epoll(m, EPOLL_CTL_ADD, c, what, which))
+		return;
+	remote_say_no_room(m->node->modex, "watch its calls with", -errno,
+		"/proc/sys/fs/epoll/max_user_watches");
+	p3_call_close(c); /* as if there were no descriptor for it */
 }
 
 static struct p3_connection remote_take_call(struct p3_mesh *m, struct p3_call *c)
@@ -623,12 +637,10 @@ static void caller_accept(struct p3_mesh *m)
 		rc = s ? caller_accept_one(m, s) : -EBUSY;
 	}
 	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
-	if (out_of_fds && !w->said_no_fds)
-		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
-			"their ranks wait; raise ulimit -n (one descriptor "
-			"for each rank on another host, and some for calls)",
-			w->rank, strerror(-rc));
-	w->said_no_fds |= out_of_fds;
+	if (out_of_fds)
+		remote_say_no_room(w, "accept the calls of", rc,
+			"ulimit -n (one descriptor for each rank on another host, and "
+			"some for calls)");
 	if (out_of_fds || rc == -EBUSY)
 		p3_mesh_pause(m, &w->accept_paused, &w->listener, P3_MESH_TCP_LISTEN);
 }

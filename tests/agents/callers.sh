@@ -49,6 +49,16 @@ case_no_descriptors() {
 	[ "${tries:-9999}" -lt 500 ] || fail "rank 0 tries $tries times to accept"
 }
 
+# The called and the callers, whose calls epoll has no room for.
+case_no_watches() {
+	local rank
+	for rank in 0 2; do
+		call_slowly "unwatched $rank" 500 2
+		all_have_come 2
+		same "lines about it" 1 "$(grep -c "rank $rank cannot watch its calls with other hosts now: .*max_user_watches" "$dir/err")"
+	done
+}
+
 # A rank that cannot send its card lets the others end.
 case_no_card() {
 	call_slowly "card 1" 0 1

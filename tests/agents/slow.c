@@ -6,6 +6,7 @@
  *	SLOW=accept RANK	the first call is accepted SLOW_MS late
  *	SLOW=full RANK		for SLOW_MS there are no descriptors for calls; the end of
  *				the process tells how often it tried
+ *	SLOW=unwatched RANK	for SLOW_MS epoll has no room for calls
  *	SLOW=card RANK		there is no descriptor for the card
  */
 #include "../support/clock.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -72,31 +74,56 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 	return n;
 }
 
+/* Return an option of the socket, or -1: fd is none. */
+static int socket_has(int fd, int option)
+{
+	int value;
+	socklen_t len = sizeof value;
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) ? -1 : value;
+}
+
 static int is_of_hosts(int fd)
 {
-	int domain = 0;
-	socklen_t len = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
-	       domain != AF_UNIX;
+	int domain = socket_has(fd, SO_DOMAIN);
+	return domain >= 0 && domain != AF_UNIX;
+}
+
+/* Return true for SLOW_MS after the first call. */
+static int fails_yet(void)
+{
+	static uint64_t first;
+	first = first ? first : now_ms();
+	return now_ms() - first < slow_ms();
 }
 
 int accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
 	static int (*real)(int, struct sockaddr *, socklen_t *, int);
-	static uint64_t first;
 	if (!real)
 		*(void **)&real = next("accept4");
 	if (is_of_hosts(fd) && is("accept"))
 		sleep_once();
 	if (is_of_hosts(fd) && is("full")) {
 		tries++;
-		first = first ? first : now_ms();
-		if (now_ms() - first < slow_ms()) {
+		if (fails_yet()) {
 			errno = EMFILE;
 			return -1;
 		}
 	}
 	return real(fd, from, len, flags);
+}
+
+int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+	static int (*real)(int, int, int, struct epoll_event *);
+	if (!real)
+		*(void **)&real = next("epoll_ctl");
+	if (op == EPOLL_CTL_ADD && is_of_hosts(fd) && !socket_has(fd, SO_ACCEPTCONN) &&
+		is("unwatched") && fails_yet()) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return real(set, op, fd, event);
 }
 
 int memfd_create(const char *name, unsigned flags)
