@@ -24,9 +24,9 @@
 #define IDS     ((off_t)1 << 50)
 #define ALL     ((off_t)0) /* length of a lock: all bytes from its offset on */
 /* tries, a millisecond apart, while the directory is being removed */
-#define PATIENT 1000
-#define BACKLOG 1024
-#define BRIEFLY 50 /* tries, a millisecond apart, while another process is reaping */
+#define PATIENT        1000
+#define DOMAIN_BACKLOG 1024
+#define BRIEFLY        50 /* tries, a millisecond apart, while another process is reaping */
 
 /* ---- locks ---- */
 
@@ -465,7 +465,7 @@ static int domain_open_socket(const struct p3_domain *d, uint32_t slot)
 	FAULT_POINT("domain.unbound");
 	int rc = bind(fd, (struct sockaddr *)&at, sizeof at) ? -errno : 0;
 	FAULT_POINT("domain.bound");
-	if (!rc && chmod(at.sun_path, 0600) == 0 && listen(fd, BACKLOG) == 0)
+	if (!rc && chmod(at.sun_path, 0600) == 0 && listen(fd, DOMAIN_BACKLOG) == 0)
 		return fd;
 	rc = rc ? rc : -errno;
 	close(fd);

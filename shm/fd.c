@@ -51,8 +51,8 @@ static uint64_t fd_event_number(int fd)
 
 /* A p3_fd_id holds the eventfd's number in its low bits: 0 if the file is no eventfd, or
  * if the number is not known. */
-#define EVENTS    24
-#define EVENT(id) ((id) & ((UINT64_C(1) << EVENTS) - 1))
+#define FD_EVENTS    24
+#define FD_EVENT(id) ((id) & ((UINT64_C(1) << FD_EVENTS) - 1))
 
 p3_fd_id p3_fd_file(int fd)
 {
@@ -65,17 +65,17 @@ p3_fd_id p3_fd_file(int fd)
 		return 0;
 	/* Inodes of one device differ; the factor keeps devices apart. */
 	uint64_t file = st.st_ino + st.st_dev * UINT64_C(0x9e3779b97f4a7c15);
-	return ((file << 1 | 1) << EVENTS) | EVENT(event);
+	return ((file << 1 | 1) << FD_EVENTS) | FD_EVENT(event);
 }
 
 bool p3_fd_is(int fd, p3_fd_id id)
 {
 	p3_fd_id now = id ? p3_fd_file(fd) : 0;
-	if (!now || now >> EVENTS != id >> EVENTS)
+	if (!now || now >> FD_EVENTS != id >> FD_EVENTS)
 		return false;
 	/* The eventfd's number cannot be read after chroot(), nor without a free
 	 * descriptor: without it only device and inode count. */
-	return !EVENT(now) || !EVENT(id) || now == id;
+	return !FD_EVENT(now) || !FD_EVENT(id) || now == id;
 }
 
 void p3_fd_signal(int fd)

@@ -26,8 +26,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BACKLOG 4096 /* as many as the kernel allows: all ranks may call at once */
-#define REMEDY                                                                           \
+#define CALL_BACKLOG 4096 /* as many as the kernel allows: all ranks may call at once */
+#define CALL_REMEDY                                                                      \
 	"set PTL3_FABRIC_NET to the interface, or to the network as in 10.1.0.0/16, "    \
 	"that connects the hosts"
 
@@ -219,10 +219,10 @@ int p3_tcp_choose_address(
 		return 0;
 	if (any)
 		p3_error("the network to the other hosts is unknown: the name of a host, "
-			 "%s, has no address here, and this host has %s; " REMEDY,
+			 "%s, has no address here, and this host has %s; " CALL_REMEDY,
 			other_host ? other_host : "?", others[0] ? others : "none");
 	else
-		p3_error("PTL3_FABRIC_NET is '%s'; this host has %s; " REMEDY, text,
+		p3_error("PTL3_FABRIC_NET is '%s'; this host has %s; " CALL_REMEDY, text,
 			others[0] ? others : "no interface");
 	return -EADDRNOTAVAIL;
 }
@@ -251,7 +251,7 @@ void p3_tcp_say_same_address(uint32_t rank, const struct p3_card *card)
 	host.port = 0;
 	p3_tcp_print_address(&host, at);
 	p3_error("PTL3_FABRIC_NET is '%s', and rank %u on another host has the address "
-		 "%s of this host; " REMEDY,
+		 "%s of this host; " CALL_REMEDY,
 		text ? text : "auto", rank, at);
 }
 
@@ -323,7 +323,7 @@ int p3_tcp_listen(struct p3_card *card)
 	char text[P3_TCP_TEXT];
 	socklen_t len = tcp_sockaddr(card, &at);
 	int fd = tcp_socket(card), rc = fd < 0 ? fd : 0;
-	if (!rc && (bind(fd, &at.any, len) || listen(fd, BACKLOG) ||
+	if (!rc && (bind(fd, &at.any, len) || listen(fd, CALL_BACKLOG) ||
 			   getsockname(fd, &at.any, &len)))
 		rc = tcp_keep(fd, -errno);
 	if (!rc) {
@@ -331,7 +331,7 @@ int p3_tcp_listen(struct p3_card *card)
 		return fd;
 	}
 	p3_tcp_print_address(card, text);
-	p3_error("this host cannot listen at %s: %s; " REMEDY, text, strerror(-rc));
+	p3_error("this host cannot listen at %s: %s; " CALL_REMEDY, text, strerror(-rc));
 	return rc;
 }
 

@@ -20,15 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPARE 16 /* connections whose other end is still unknown */
+#define MESH_SPARE 16 /* connections whose other end is still unknown */
 /* mesh_await_others() waits in slices: however long the process is stopped in the middle
  * of one, no more than this slice counts as waiting */
-#define SLICE_NS 50000000
-#define COUNTS   20 /* counts of the room for a job before it is refused */
-#define EVENTS   16
-#define CHECK_MS 1000 /* the longest time until foreign descriptors are noticed */
-#define AGAIN_MS 50   /* time until an action that found no room is repeated */
-#define LATE_S   10   /* wait in a barrier after which missing ranks are named */
+#define SLICE_NS      50000000
+#define COUNTS        20 /* counts of the room for a job before it is refused */
+#define MESH_EVENTS   16
+#define MESH_CHECK_MS 1000 /* the longest time until foreign descriptors are noticed */
+#define MESH_AGAIN_MS 50   /* time until an action that found no room is repeated */
+#define MESH_LATE_S   10   /* wait in a barrier after which missing ranks are named */
 
 /* ---- the descriptors of connections, members and ranks ---- */
 
@@ -106,7 +106,7 @@ static struct p3_mesh *mesh_new(struct p3_node *node)
 /* Make the tables, whose sizes are known once the domain's capacity is. */
 static int mesh_make_tables(struct p3_mesh *m)
 {
-	uint32_t nconn = 2 * m->node->capacity + SPARE;
+	uint32_t nconn = 2 * m->node->capacity + MESH_SPARE;
 	uint32_t nrank = m->node->launched ? m->node->size : 0;
 	m->conn = calloc(nconn, sizeof *m->conn);
 	m->rank = calloc(nrank + 1, sizeof *m->rank);
@@ -358,18 +358,18 @@ static void mesh_check(struct p3_mesh *m)
 			conn_check(m, &m->conn[i]);
 }
 
-/* Return the milliseconds until mesh_check() must run again: it runs every AGAIN_MS while
- * an action has to be repeated, else every CHECK_MS. */
+/* Return the milliseconds until mesh_check() must run again: it runs every MESH_AGAIN_MS while
+ * an action has to be repeated, else every MESH_CHECK_MS. */
 static int mesh_ms_until_check(const struct p3_mesh *m)
 {
 	bool again = m->accept_paused || m->rescan || p3_mesh_sum_remotes(m).need_retry ||
 		     p3_members_wait(m->node);
 	for (uint32_t i = 0; i < m->nconn && !again; i++)
 		again = conn_owes_answer(&m->conn[i]);
-	uint64_t now = p3_now_ns(), ms = again ? AGAIN_MS : CHECK_MS;
+	uint64_t now = p3_now_ns(), ms = again ? MESH_AGAIN_MS : MESH_CHECK_MS;
 	uint64_t at = m->checked_ns + ms * 1000000;
-	if (m->pids_sent_ns && at > now + AGAIN_MS * 1000000)
-		at = now + AGAIN_MS * 1000000;
+	if (m->pids_sent_ns && at > now + MESH_AGAIN_MS * 1000000)
+		at = now + MESH_AGAIN_MS * 1000000;
 	return at > now ? (int)((at - now) / 1000000 + 1) : 0;
 }
 
@@ -466,8 +466,8 @@ static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t w
  * descriptors of the mesh. */
 static bool mesh_take_ready(struct p3_mesh *m, int ms)
 {
-	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(p3_mesh_fd(&m->ep), ev, EVENTS, ms);
+	struct epoll_event ev[MESH_EVENTS];
+	int n = epoll_wait(p3_mesh_fd(&m->ep), ev, MESH_EVENTS, ms);
 	if (!p3_domain_holds(&m->place) ||
 		!p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0) ||
 		(!m->accept_paused && !p3_mesh_watches(m, &m->listen, P3_MESH_LISTEN, 0)))
@@ -578,7 +578,7 @@ static void mesh_wait_for_stop(struct p3_mesh *m)
 		mesh_answer(m);
 		if (mesh_serves_held(m))
 			p3_held_see_to(m->node, m->nic);
-		(void)poll(NULL, 0, CHECK_MS / 10);
+		(void)poll(NULL, 0, MESH_CHECK_MS / 10);
 		pthread_mutex_lock(&m->lock);
 		stop = m->stop;
 		pthread_mutex_unlock(&m->lock);
@@ -755,7 +755,7 @@ static void mesh_say_late(struct p3_mesh *m)
 		p3_warn("a barrier waits for %u of %u ranks that have no interface in "
 			"the domain %s for %d s, rank %u first; see that all ranks call "
 			"PtlNIInit, and have one job's name in the environment",
-			late, m->node->size, m->place.path, LATE_S, first);
+			late, m->node->size, m->place.path, MESH_LATE_S, first);
 }
 
 static int mesh_wait_barrier(struct p3_mesh *m, uint32_t round, uint32_t *ended_out)
@@ -763,7 +763,7 @@ static int mesh_wait_barrier(struct p3_mesh *m, uint32_t round, uint32_t *ended_
 	struct timespec late;
 	bool said = false;
 	clock_gettime(CLOCK_MONOTONIC, &late);
-	late.tv_sec += LATE_S;
+	late.tv_sec += MESH_LATE_S;
 	while (m->node->barriers_done != round && !m->stop && !m->fds_lost) {
 		int rc = said ? pthread_cond_wait(&m->changed, &m->lock)
 			      : pthread_cond_timedwait(&m->changed, &m->lock, &late);

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define SOCKETS "auto"                /* no provider of libfabric */
-#define LATE_NS UINT64_C(10000000000) /* wait for first connections, then a line */
-#define NAMED   2u                    /* ranks that this line names */
+#define SOCKETS       "auto"                /* no provider of libfabric */
+#define MODEX_LATE_NS UINT64_C(10000000000) /* wait for first connections, then a line */
+#define NAMED         2u                    /* ranks that this line names */
 
 /* ---- hosts ---- */
 
@@ -360,7 +360,8 @@ void p3_modex_say_unmet(struct p3_modex *w, uint64_t now)
 	char list[NAMED * 120] = "", at[P3_TCP_TEXT];
 	uint64_t waited = now - w->begun_ns, half = w->timeout_s * UINT64_C(500000000);
 	/* At least one line comes before a call ends for want of an answer. */
-	if (w->said_late || waited < (half && half < LATE_NS ? half : LATE_NS))
+	if (w->said_late ||
+		waited < (half && half < MODEX_LATE_NS ? half : MODEX_LATE_NS))
 		return;
 	for (uint32_t i = 0; i < w->size; i++) {
 		const struct p3_remote *r = &w->remote[i];

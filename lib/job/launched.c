@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WORDS     4
-#define REMEDY    "or set PTL3_LAUNCHED=off to start each process by hand"
-#define MOST_JOBS 0xffffu     /* most jobs of a family */
-#define STEPS     0xfffffff0u /* steps of Slurm from here on are not srun's */
+#define WORDS           4
+#define LAUNCHED_REMEDY "or set PTL3_LAUNCHED=off to start each process by hand"
+#define MOST_JOBS       0xffffu     /* most jobs of a family */
+#define STEPS           0xfffffff0u /* steps of Slurm from here on are not srun's */
 
 /* Names of variables; the first one that is set counts. */
 struct launcher {
@@ -95,7 +95,7 @@ static int launched_read_number(
 	if (text && launched_number(text, out) && *out >= least && *out <= most)
 		return 0;
 	p3_error("%s is %s%.60s%s; expected a number from %u to %u: start all ranks by "
-		 "the launcher that sets it, " REMEDY,
+		 "the launcher that sets it, " LAUNCHED_REMEDY,
 		name, text ? "'" : "not set", text ? text : "", text ? "'" : "", least,
 		most);
 	return -EINVAL;
@@ -229,7 +229,7 @@ static int launched_take_spread(const char *name, uint32_t value, struct p3_laun
 	out->spread = !remedy;
 	if (remedy)
 		p3_error("%s is %u, so the ranks are on several hosts; %s, start all "
-			 "ranks on one host, " REMEDY,
+			 "ranks on one host, " LAUNCHED_REMEDY,
 			name, value, remedy);
 	return remedy ? -EINVAL : 0;
 }

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FILE_NAME "libpmix.so.2"
-#define KEY       "ptl3.card"
+#define PMIX_FILE_NAME "libpmix.so.2"
+#define KEY            "ptl3.card"
 /* Up to this number of ranks the fence brings the cards; in larger jobs each rank asks
  * for those of the others. */
 #define COLLECTED 256u
@@ -52,7 +52,7 @@ static int pmix_load(void)
 {
 	if (pmix.lib)
 		return 0;
-	pmix.lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+	pmix.lib = dlopen(PMIX_FILE_NAME, RTLD_NOW | RTLD_LOCAL);
 	if (pmix.lib && p3_dl_find(pmix.lib, "PMIx_Init", &pmix.init) &&
 		p3_dl_find(pmix.lib, "PMIx_Finalize", &pmix.finalize) &&
 		p3_dl_find(pmix.lib, "PMIx_Put", &pmix.put) &&
@@ -64,7 +64,7 @@ static int pmix_load(void)
 	const char *why = dlerror();
 	p3_error("a job on several hosts needs PMIx, which cannot be loaded: %s; install "
 		 "it (Debian: libpmix2), or start all ranks on one host",
-		why ? why : FILE_NAME);
+		why ? why : PMIX_FILE_NAME);
 	pmix.lib = NULL;
 	return -EINVAL;
 }

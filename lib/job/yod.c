@@ -34,10 +34,10 @@
 #define RECEIVE_MOST 64    /* packets of yod taken in a row, before other work */
 /* first wait, in ms, before AGAIN is sent for nodes that could not be mapped; it
  * doubles */
-#define AGAIN_MS   10
-#define AGAIN_MOST 1000
-#define LATE_MS    20   /* time between looks at the last messages of ended nodes */
-#define LOOK_MS    1000 /* longest time until foreign descriptors are noticed */
+#define LIFE_AGAIN_MS   10
+#define LIFE_AGAIN_MOST 1000
+#define LATE_MS         20   /* time between looks at the last messages of ended nodes */
+#define LOOK_MS         1000 /* longest time until foreign descriptors are noticed */
 
 /* ---- the socket to yod, and the eventfd that wakes the life thread ---- */
 
@@ -668,7 +668,7 @@ struct again {
 
 static void life_wait_again(struct again *a, uint32_t ms)
 {
-	a->ms = ms < AGAIN_MOST ? ms : AGAIN_MOST;
+	a->ms = ms < LIFE_AGAIN_MOST ? ms : LIFE_AGAIN_MOST;
 	a->at = p3_now_ns() + a->ms * UINT64_C(1000000);
 }
 
@@ -683,7 +683,7 @@ static int life_poll_ms(struct p3_node *node, struct again *a)
 	int held = p3_held_patience(node, -1);
 	pthread_mutex_unlock(&node->life);
 	if (any && !a->at)
-		life_wait_again(a, AGAIN_MS);
+		life_wait_again(a, LIFE_AGAIN_MS);
 	if (!any)
 		*a = (struct again){0};
 	uint64_t now = p3_now_ns();

@@ -256,8 +256,8 @@ P3_IN_FORKED_CHILD(directory_in_child)
 
 /* ---- requests to processes that have yet to join ---- */
 
-#define LATE_S 10 /* wait in seconds after which a line is printed */
-#define SECOND UINT64_C(1000000000)
+#define HELD_LATE_S 10 /* wait in seconds after which a line is printed */
+#define SECOND      UINT64_C(1000000000)
 
 void p3_held_see_to(struct p3_node *node, struct p3_nic *nic)
 {
@@ -266,7 +266,7 @@ void p3_held_see_to(struct p3_node *node, struct p3_nic *nic)
 	node->held.at = 0;
 	if (!held.n)
 		return;
-	uint64_t late = held.since_ns + LATE_S * SECOND;
+	uint64_t late = held.since_ns + HELD_LATE_S * SECOND;
 	uint64_t end = held.since_ns + node->held.limit_s * SECOND;
 	if (!node->held.said && p3_now_ns() >= late) {
 		node->held.said = true;
@@ -276,7 +276,8 @@ void p3_held_see_to(struct p3_node *node, struct p3_nic *nic)
 			"after %u s: start that process, or set PTL3_ABSENT=hold:SECONDS "
 			"for "
 			"another time or PTL3_ABSENT=drop for none",
-			held.n, held.who.nid, held.who.pid, LATE_S, node->held.limit_s);
+			held.n, held.who.nid, held.who.pid, HELD_LATE_S,
+			node->held.limit_s);
 	}
 	node->held.at = !node->held.said && late < end ? late : end;
 }

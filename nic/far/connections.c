@@ -31,10 +31,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define MOST_IN      2048u /* connections that others may open */
-#define FEW_IN       128u  /* the same, if the endpoint lists its sockets */
-#define MOST_WATCHED 256u
-#define LOOK_EACH    64u /* polls for a look at the queue of events */
+#define MOST_IN               2048u /* connections that others may open */
+#define FEW_IN                128u  /* the same, if the endpoint lists its sockets */
+#define MOST_WATCHED          256u
+#define CONNECTIONS_LOOK_EACH 64u /* polls for a look at the queue of events */
 
 enum state { NONE, CONNECTING, UP, REFUSED };
 
@@ -284,7 +284,7 @@ void p3_conns_cut(struct p3_endpoint *e, uint64_t to)
 void p3_conns_look(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
-	if (!cs->opening && ++cs->polls % LOOK_EACH)
+	if (!cs->opening && ++cs->polls % CONNECTIONS_LOOK_EACH)
 		return;
 	conns_look(e);
 }

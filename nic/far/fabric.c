@@ -20,11 +20,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FILE_NAME "libfabric.so.1"
-#define VERSION   FI_VERSION(1, 17)
-#define FEW       32u  /* nodes whose sockets poll() can look at */
-#define SPARE     128u /* room in the queue of completions beyond one for each buffer */
-#define READS     (FI_RMA | FI_READ | FI_REMOTE_READ)
+#define FABRIC_FILE_NAME "libfabric.so.1"
+#define VERSION          FI_VERSION(1, 17)
+#define FEW              32u /* nodes whose sockets poll() can look at */
+#define FABRIC_SPARE                                                                     \
+	128u /* room in the queue of completions beyond one for each buffer */
+#define READS (FI_RMA | FI_READ | FI_REMOTE_READ)
 
 _Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_buffer *)0)->space),
 	"a provider may use that much of each buffer");
@@ -61,7 +62,7 @@ static int fabric_load_library(void)
 {
 	(void)setenv("IPATH_NO_BACKTRACE", "1", 0);
 	(void)setenv("FI_OFI_RXM_BUFFER_SIZE", "18432", 0);
-	void *lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+	void *lib = dlopen(FABRIC_FILE_NAME, RTLD_NOW | RTLD_LOCAL);
 	if (lib && p3_dl_find(lib, "fi_getinfo", &fi.getinfo) &&
 		p3_dl_find(lib, "fi_freeinfo", &fi.freeinfo) &&
 		p3_dl_find(lib, "fi_dupinfo", &fi.dupinfo) &&
@@ -71,7 +72,7 @@ static int fabric_load_library(void)
 	const char *why = dlerror();
 	p3_error("PTL3_FABRIC names a provider, which needs libfabric, which cannot be "
 		 "loaded: %s; install it (Debian: libfabric1), or unset PTL3_FABRIC",
-		why ? why : FILE_NAME);
+		why ? why : FABRIC_FILE_NAME);
 	return -ENODEV;
 }
 
@@ -132,7 +133,7 @@ static int fabric_open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts
 	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
 		.wait_obj = e->lists_sockets ? FI_WAIT_POLLFD : FI_WAIT_FD,
-		.size = sends + posts + SPARE};
+		.size = sends + posts + FABRIC_SPARE};
 	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
 	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
 	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);

@@ -32,14 +32,14 @@
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 
-#define EVENTS 16u /* events that a look at the endpoint takes */
-#define LOOKS  16u /* looks that a pass takes at most */
+#define FAR_EVENTS 16u /* events that a look at the endpoint takes */
+#define LOOKS      16u /* looks that a pass takes at most */
 /* Without work, and after this number of looks that found nothing, one pass in RARELY
  * looks. */
 #define STILL  64u
 #define RARELY 16u
 /* Passes that take messages which have come, before one looks for more of them. */
-#define BEHIND 4u
+#define FAR_BEHIND 4u
 /* Over a provider: time between two looks at the streams, which carry packets only. */
 #define FRAMELESS_NS 200000u
 /* While threads sleep: time between two looks at an endpoint whose descriptor does not
@@ -47,13 +47,13 @@
 #define BLIND_NS 2000000u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
  * begins, or when they have BURST cells.  The first one goes at once, unless the last
- * burst had BURST_LEAST messages.  If that pass comes later than LATE_NS, the program
+ * burst had BURST_LEAST messages.  If that pass comes later than FAR_LATE_NS, the program
  * does not call the library after its bursts, and for NO_DEFER_NS, doubled each time up
  * to NO_DEFER_MOST, and halved by each pass in time, every message goes at once. */
 #define BURST         64u
 #define BURST_LEAST   8u
 #define BURST_NS      3000u
-#define LATE_NS       300000u
+#define FAR_LATE_NS   300000u
 #define NO_DEFER_NS   1000000u
 #define NO_DEFER_MOST 100000000u
 
@@ -202,18 +202,18 @@ static void far_serve_streams(struct wire *w, uint64_t now)
 static void far_take_all(struct p3_nic *n, uint64_t now)
 {
 	struct wire *w = far_wire_of(n);
-	struct p3_far_event ev[EVENTS];
-	uint32_t got = EVENTS;
+	struct p3_far_event ev[FAR_EVENTS];
+	uint32_t got = FAR_EVENTS;
 	p3_far_reads_recall(n, &w->far); /* before the endpoint serves reads */
 	if (w->far.idle)
 		far_post_idle(w);
-	for (uint32_t i = 0; i < LOOKS && got == EVENTS; i++) {
-		got = w->far.ops->poll(w->far.ep, ev, EVENTS);
+	for (uint32_t i = 0; i < LOOKS && got == FAR_EVENTS; i++) {
+		got = w->far.ops->poll(w->far.ep, ev, FAR_EVENTS);
 		for (uint32_t k = 0; k < got; k++)
 			far_on_event(n, &ev[k], now);
 	}
 	w->empty = n->worked ? 0 : w->empty + 1;
-	if (got == EVENTS)
+	if (got == FAR_EVENTS)
 		n->worked = true; /* more may wait for the next pass */
 }
 
@@ -267,7 +267,7 @@ static void far_send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 /* Learn from the longest time that a message of a burst has waited for this pass. */
 static void far_note_wait(struct wire *w, uint64_t waited, uint64_t now)
 {
-	if (waited <= LATE_NS) {
+	if (waited <= FAR_LATE_NS) {
 		w->no_defer_ns /= 2;
 		return;
 	}
@@ -315,7 +315,7 @@ static bool far_is_behind(struct wire *w)
 	bool any = false;
 	for (uint32_t i = 0; !any && i < w->nactive; i++)
 		any = p3_ring_any(&w->active[i]->carry.peer->req_in);
-	w->behind = any && w->behind < BEHIND ? w->behind + 1 : 0;
+	w->behind = any && w->behind < FAR_BEHIND ? w->behind + 1 : 0;
 	return w->behind != 0;
 }
 

@@ -9,12 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SLICE  65536u             /* bytes of a read that a frame waits for */
-#define DIRECT 2048u              /* rest of a record that is read into its place */
-#define BEHIND 4096u              /* bytes that are read behind such a rest */
-#define TURN   (4 * SLICE + 4096) /* bytes that a connection sends in a row */
-#define PIECES 16                 /* of one sendmsg() */
-#define ROW    4u                 /* reads of a connection in a row */
+#define SLICE          65536u /* bytes of a read that a frame waits for */
+#define DIRECT         2048u  /* rest of a record that is read into its place */
+#define RECORDS_BEHIND 4096u  /* bytes that are read behind such a rest */
+#define TURN           (4 * SLICE + 4096) /* bytes that a connection sends in a row */
+#define PIECES         16                 /* of one sendmsg() */
+#define ROW            4u                 /* reads of a connection in a row */
 
 _Static_assert(
 	sizeof(struct p3_record_question) <= sizeof(((struct p3_far_read *)0)->space) &&
@@ -633,7 +633,7 @@ static int record_receive_some(
 	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
 {
 	/* Bytes of a read that come after a head go to their place, not to the stage. */
-	uint32_t room = c->reads ? BEHIND : P3_RECORD_STAGE;
+	uint32_t room = c->reads ? RECORDS_BEHIND : P3_RECORD_STAGE;
 	uint32_t direct = c->left >= DIRECT || pool->from ? c->left : 0;
 	struct iovec io[2] = {{c->to, direct}, {pool->stage, pool->from ? 0 : room}};
 	uint32_t want = direct + (uint32_t)io[1].iov_len;

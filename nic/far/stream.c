@@ -32,14 +32,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HOT       8u   /* connections that are read directly */
-#define COLD      256u /* looks in vain at all of them */
-#define LOOK_EACH 4u   /* polls in vain for a look at the set */
-#define LOOK_LATE 16u  /* other polls for one */
-#define LOOK_IDLE 64u  /* polls for one if all connections are hot */
-#define EVENTS    32
-#define WAKE      UINT32_MAX           /* the eventfd of the lease holder, in the set */
-#define TICK_NS   UINT64_C(1000000000) /* between two looks for starvation */
+#define HOT              8u   /* connections that are read directly */
+#define COLD             256u /* looks in vain at all of them */
+#define STREAM_LOOK_EACH 4u   /* polls in vain for a look at the set */
+#define STREAM_LOOK_LATE 16u  /* other polls for one */
+#define STREAM_LOOK_IDLE 64u  /* polls for one if all connections are hot */
+#define STREAM_EVENTS    32
+#define WAKE             UINT32_MAX /* the eventfd of the lease holder, in the set */
+#define TICK_NS          UINT64_C(1000000000) /* between two looks for starvation */
 
 enum order { GIVE = 1, POST = 2 };
 
@@ -340,10 +340,10 @@ static void stream_tick(struct p3_endpoint *e, uint64_t now)
 /* Look at the set. */
 static void stream_look(struct p3_endpoint *e, struct p3_record_batch *b)
 {
-	struct epoll_event ev[EVENTS];
+	struct epoll_event ev[STREAM_EVENTS];
 	uint64_t now = p3_now_ns();
 	e->due = false;
-	long n = syscall(SYS_epoll_pwait, e->set, ev, EVENTS, 0, NULL, 0);
+	long n = syscall(SYS_epoll_pwait, e->set, ev, STREAM_EVENTS, 0, NULL, 0);
 	for (long i = 0; i < n; i++)
 		if (ev[i].data.u64 != WAKE && e->peer[ev[i].data.u64].up)
 			stream_receive_cold(e, &e->peer[ev[i].data.u64], b);
@@ -355,7 +355,9 @@ static void stream_look(struct p3_endpoint *e, struct p3_record_batch *b)
 static bool stream_looks_now(struct p3_endpoint *e)
 {
 	bool all_hot = e->up == e->nhot;
-	uint32_t each = all_hot ? LOOK_IDLE : e->found ? LOOK_LATE : LOOK_EACH;
+	uint32_t each = all_hot    ? STREAM_LOOK_IDLE
+			: e->found ? STREAM_LOOK_LATE
+				   : STREAM_LOOK_EACH;
 	return !e->nhot || stream_is_looking(e) || (++e->turn & (each - 1)) == 0;
 }
 

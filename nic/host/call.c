@@ -313,7 +313,7 @@ static bool flush_pass(struct p3_nic *n)
 	return p3_call_pass(n);
 }
 
-#define P3_NAP_NS     20000
+#define CALL_NAP_NS   20000
 #define P3_MEET_TIMES 30u
 
 /* Return true if all copies with a posted SEND_END have left this node, and no message
@@ -355,7 +355,7 @@ static void flush_pass_or_nap(struct p3_nic *n, struct flush_patience *w)
 {
 	const struct timespec nap = {.tv_nsec = w->nap_ns};
 	if (flush_pass(n)) {
-		w->nap_ns = P3_NAP_NS;
+		w->nap_ns = CALL_NAP_NS;
 		return;
 	}
 	(void)nanosleep(&nap, NULL);
@@ -377,7 +377,7 @@ static struct flush_patience flush_patience(const struct p3_nic *n, uint64_t ns)
 		.ns = ns,
 		.stall = far > ns / 2 ? far : ns / 2,
 		.most = far > 10 * ns ? UINT64_MAX : 10 * ns,
-		.nap_ns = P3_NAP_NS};
+		.nap_ns = CALL_NAP_NS};
 }
 
 bool p3_nic_settle(struct p3_nic *n, uint64_t ns, uint32_t *late_out)

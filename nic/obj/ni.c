@@ -203,7 +203,7 @@ int p3_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-static struct p3_ni *ni_open(struct p3_nic *n, uint64_t handle)
+static struct p3_ni *ni_named(struct p3_nic *n, uint64_t handle)
 {
 	uint32_t ni = p3_handle_ni(handle);
 	return p3_ni_is(n, ni, handle) ? &n->ni[ni] : NULL;
@@ -211,7 +211,7 @@ static struct p3_ni *ni_open(struct p3_nic *n, uint64_t handle)
 
 int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_ni *ni = ni_open(n, c->handle);
+	struct p3_ni *ni = ni_named(n, c->handle);
 	if (!ni)
 		return PTL_NI_INVALID;
 	if (c->ac.index > (uint32_t)ni->limits.max_ac_index)
@@ -230,7 +230,7 @@ int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 
 int p3_ni_hold(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_ni *ni = ni_open(n, c->handle);
+	struct p3_ni *ni = ni_named(n, c->handle);
 	if (!ni)
 		return PTL_NI_INVALID;
 	if (c->pt_hold.pt_index > (uint32_t)ni->limits.max_pt_index)
@@ -278,7 +278,7 @@ static uint64_t ni_register(const struct p3_ni *ni, uint32_t i)
 
 int p3_ni_status(struct p3_nic *n, struct p3_cmd *c)
 {
-	const struct p3_ni *ni = ni_open(n, c->handle);
+	const struct p3_ni *ni = ni_named(n, c->handle);
 	if (!ni)
 		return PTL_NI_INVALID;
 	if (c->status.index > PTL_SR_MD_ALIGN_8)
@@ -291,7 +291,7 @@ int p3_ni_of_handle(struct p3_nic *n, struct p3_cmd *c)
 {
 	enum p3_kind kind = p3_handle_kind(c->handle);
 	uint32_t ni = p3_handle_ni(c->handle);
-	bool lives = kind == P3_KIND_NI ? ni_open(n, c->handle) != NULL
+	bool lives = kind == P3_KIND_NI ? ni_named(n, c->handle) != NULL
 		     : kind == P3_KIND_ME || kind == P3_KIND_MD || kind == P3_KIND_EQ
 			     ? p3_obj_named(n, kind, c->handle) != NULL
 			     : false;

@@ -235,9 +235,9 @@ static __attribute__((noinline)) bool rsp_take_any(struct p3_nic *n, struct p3_p
  */
 
 /* A trace wants records, and pulls must know which bytes are overwritten. */
-#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_GENERIC)
+#define RSP_UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_GENERIC)
 
-#define INERT   (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)
+#define INERT       (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)
 
 /* Find the pending of a response, and the response's length.  Return NULL if the response
  * is not usual. */
@@ -246,8 +246,8 @@ static P3_HOT struct p3_pending *rsp_find_pending(struct p3_nic *n,
 {
 	uint64_t w = p3_format_get(c, P3_RESPONSE_PENDING);
 	uint64_t length = p3_format_get(c, P3_RESPONSE_LENGTH);
-	if (p3_unlikely(
-		    w >> 32 || n->odd & UNUSUAL)) /* the status is in the upper half */
+	if (p3_unlikely(w >> 32 ||
+			n->odd & RSP_UNUSUAL)) /* the status is in the upper half */
 		return NULL;
 	struct p3_pending *t = p3_pending_named(n, p, (uint32_t)w);
 	*length_out = length;

@@ -342,7 +342,7 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 
 /* A trace wants records, pulls must know which bytes are overwritten, and an exchange may
  * wait. */
-#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_SWAPPER | P3_ODD_GENERIC)
+#define RX_UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_SWAPPER | P3_ODD_GENERIC)
 
 /* The parts of a plain request that the steps behind the tests need. */
 struct rx_fast {
@@ -360,7 +360,7 @@ struct rx_fast {
  * them. */
 static P3_HOT bool rx_fast_may_come(const struct p3_nic *n, struct p3_peer *p)
 {
-	return !(n->odd & UNUSUAL) && !p->odd && p->usual_pid != P3_JOB_NO_PID &&
+	return !(n->odd & RX_UNUSUAL) && !p->odd && p->usual_pid != P3_JOB_NO_PID &&
 	       !p3_peer_has_response(p);
 }
 

@@ -207,7 +207,8 @@ static bool thread_disarm(struct p3_nic *n)
  * commands and the host's thread ring for it.
  */
 
-#define P3_NAP_MOST 2000000u /* longest sleep while work waits for which no peer rings */
+#define THREAD_NAP_MOST                                                                  \
+	2000000u /* longest sleep while work waits for which no peer rings */
 
 static void generic_leave(struct p3_nic *n)
 {
@@ -229,7 +230,7 @@ static bool generic_sleep_until_rung(
 	if (restless)
 		p3_wait_kick_idle(n);
 	uint64_t ns = p3_cci_nap(
-		n, p3_wait_longest_sleep(restless, safety_ns, P3_NAP_MOST, nap_ns));
+		n, p3_wait_longest_sleep(restless, safety_ns, THREAD_NAP_MOST, nap_ns));
 	generic_leave(n);
 	FAULT_POINT("nic.asleep");
 	bool woken = news || p3_futex_wait(n->asleep, word, ns, P3_ASLEEP_NIC, true);

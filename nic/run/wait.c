@@ -25,9 +25,9 @@ struct wait {
 	uint32_t safety_ns;        /* longest sleep otherwise */
 };
 
-#define P3_NAP_NS    100000u
-#define P3_NAP_MOST  10000000u
-#define P3_KICK_MOST 10000000u
+#define WAIT_NAP_NS   100000u
+#define WAIT_NAP_MOST 10000000u
+#define P3_KICK_MOST  10000000u
 /* a wait yields for this part of its time at most, and for this time at least */
 #define P3_YIELDS_OF       16u
 #define P3_YIELDS_LEAST_NS 250000u
@@ -144,7 +144,7 @@ static uint64_t wait_sleep_ns(const struct wait *w, uint64_t most)
 uint64_t p3_wait_longest_sleep(
 	bool restless, uint64_t safety_ns, uint64_t most_ns, uint64_t *nap_ns)
 {
-	*nap_ns = !restless ? 0 : *nap_ns ? 2 * *nap_ns : P3_NAP_NS;
+	*nap_ns = !restless ? 0 : *nap_ns ? 2 * *nap_ns : WAIT_NAP_NS;
 	if (*nap_ns > most_ns)
 		*nap_ns = most_ns;
 	return restless ? *nap_ns : safety_ns;
@@ -184,7 +184,7 @@ static bool wait_sleep_as_watcher(
 	p3_peer_sweep(n);
 	bool news = p3_pass_run(n) || ready(arg) || p3_get(&n->closing);
 	uint64_t most = p3_wait_longest_sleep(
-		p3_wait_is_restless(n), w->safety_ns, P3_NAP_MOST, &w->nap_ns);
+		p3_wait_is_restless(n), w->safety_ns, WAIT_NAP_MOST, &w->nap_ns);
 	uint64_t ns = p3_cci_nap(n, wait_sleep_ns(w, most));
 	uint32_t rung = p3_get(&n->rung);
 	wait_let_go(n, w);
