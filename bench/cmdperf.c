@@ -22,6 +22,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <portals3x.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -321,22 +322,31 @@ static bool is_wanted(const struct program *p, const struct row *row)
 
 static void open_cci(struct program *p, cci_conn_attribute_t attribute)
 {
+	const struct timeval limit = {.tv_sec = 30};
 	uint32_t caps;
 	char *uri = NULL;
 	works(p, cci_init(CCI_ABI_VERSION, 0, &caps));
 	works(p, cci_create_endpoint(NULL, 0, &p->endpoint, NULL));
 	works(p, cci_get_opt(p->endpoint, CCI_OPT_ENDPT_URI, &uri));
-	works(p, cci_connect(p->endpoint, uri, NULL, 0, attribute, NULL, 0, NULL));
+	works(p, cci_connect(p->endpoint, uri, NULL, 0, attribute, NULL, 0, &limit));
 	free(uri);
 	p->connection = NULL;
-	for (unsigned i = 0; i < TRIES; i++) {
+	for (unsigned ends = 0; ends < 2 && !p->fails;) { /* both are here */
 		cci_event_t *ev;
-		if (cci_get_event(p->endpoint, &ev) != CCI_SUCCESS)
+		if (cci_get_event(p->endpoint, &ev) != CCI_SUCCESS) {
+			sched_yield(); /* the NIC's thread may have the event */
 			continue;
-		if (ev->type == CCI_EVENT_CONNECT_REQUEST)
-			(void)cci_accept(ev, NULL);
-		else if (ev->type == CCI_EVENT_CONNECT)
+		}
+		if (ev->type == CCI_EVENT_CONNECT_REQUEST) {
+			works(p, cci_accept(ev, NULL));
+		} else if (ev->type == CCI_EVENT_ACCEPT) {
+			ends++;
+			works(p, (int)ev->accept.status);
+		} else if (ev->type == CCI_EVENT_CONNECT) {
+			ends++;
+			works(p, (int)ev->connect.status);
 			p->connection = ev->connect.connection;
+		}
 		(void)cci_return_event(ev);
 	}
 	if (p->fails || !p->connection)

@@ -289,8 +289,11 @@ many_cpus() {
 	both "a program that is pinned, and its NIC thread that is not" "$P3_YOD" -sz 1 \
 		sh -c '"$0" pinned >/dev/null' "$MP_MANNERS"
 	if [ -x "$P3_BIN/cmdperf" ]; then
-		both "a benchmark" sh -c '"$@" >/dev/null 2>&1' - "$P3_YOD" -sz 1 "$P3_BIN/cmdperf" --quick
-		both "a peer" sh -c '"$@" >/dev/null 2>&1' - "$P3_BIN/peer_raw" quick latency=8
+		# Show what a failed one has said.
+		# shellcheck disable=SC2016
+		quietly='said=$("$@" 2>&1) || { s=$?; echo "$said"; exit $s; }'
+		both "a benchmark" sh -c "$quietly" - "$P3_YOD" -sz 1 "$P3_BIN/cmdperf" --quick
+		both "a peer" sh -c "$quietly" - "$P3_BIN/peer_raw" quick latency=8
 	fi
 }
 
