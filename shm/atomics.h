@@ -68,11 +68,9 @@
 /* Mark a rarely called function: its code lies apart from the hot code, and is not
  * inlined, so it takes no registers from its callers. */
 #define P3_RARE __attribute__((cold, noinline))
-/* Force inlining: GCC stops inlining into large functions (tests/style/inlined.sh). */
+/* Force inlining: GCC stops inlining into large functions (tests/style/inlined.sh).  With
+ * link-time optimization this holds where another file calls the function, too. */
 #define P3_HOT inline __attribute__((always_inline))
-/* Inline a function also where another file calls it, in builds with link-time
- * optimization. */
-#define P3_SPREAD inline __attribute__((always_inline))
 /* Put a function of the message path into a section with the others.  A node that
  * shares its CPU with many others begins each turn with an empty TLB and waits for each
  * page of code.  GCC does not split cold halves off functions in this section, so rare

@@ -10,7 +10,8 @@
  *	      yod  --BORN-->  the other node		or a first message to a node
  *	node  --ASK-->  yod  --TOLD-->  node		is there more to tell?
  *	node  --WATCH-->  yod  --OVER-->  node		which ranks will never join?
- *	      yod  --DIED-->  every other node, --DROPPED-->	socket closed, or killed
+ *	      yod  --DIED-->  every other node			socket closed, or killed
+ *	node  --DROPPED-->  yod				its state of the dead is gone
  *	node  --BARRIER-->  yod  --RELEASED-->  all		PtlXBarrier
  *	node  --CARD (1 descriptor)-->  yod  --CARDS (1 descriptor)-->  all
  *
@@ -39,7 +40,7 @@
  *    that process is gone, the next program of a wrapper script may say HELLO.
  *  - After DIED every joined node that is alive answers DROPPED with the same node and
  *    incarnation, once it has dropped all state of the dead node (it may do so after
- *    LEFT, too).  yod reaps the process only then (or when no node is left, or after
+ *    LEFT, too); a node in a domain, whose members hear of ends by themselves, at once.  yod reaps the process only then (or when no node is left, or after
  *    P3_JOB_REAP_MS), so that its pid cannot name another process while a peer might
  *    still read its memory.
  *  - A node that could not take a BORN, for want of descriptors or memory, asks for it
@@ -104,7 +105,8 @@ enum p3_job_op {
 	P3_JOB_LEAVE,     /* node: incarnation */
 	P3_JOB_LEFT,      /* yod: node, incarnation */
 	P3_JOB_DIED,      /* yod: node, incarnation, status: the wait status, or 0 */
-	P3_JOB_DROPPED,   /* node: node and incarnation that died */
+	P3_JOB_DROPPED,   /* node: node and incarnation that died; between hosts: the
+			   * receiver, whom the sender takes for dead */
 	P3_JOB_BARRIER,   /* node; in a domain: round, status, ended */
 	P3_JOB_RELEASED,  /* yod, or rank 0: status 0, or EPIPE and ended */
 	P3_JOB_AGAIN,     /* node: node, incarnation of a BORN, which it requests again */

@@ -509,7 +509,7 @@ static void call_start(struct p3_call *c, int fd, const struct p3_mac_key *secre
 		memcpy(c->nonce[!c->calls], &c->since_ns, sizeof c->since_ns);
 }
 
-void p3_call_begin(struct p3_call *c, int fd, const struct p3_mac_key *secret,
+void p3_call_dial(struct p3_call *c, int fd, const struct p3_mac_key *secret,
 	uint32_t self, uint32_t other)
 {
 	call_start(c, fd, secret, P3_CALL_DIALING);

@@ -152,7 +152,7 @@ void p3_call_init(struct p3_call *c);
 
 /* Begin on a socket that is being connected, or that was accepted.  The descriptor
  * becomes the call's. */
-void p3_call_begin(struct p3_call *c, int fd, const struct p3_mac_key *secret,
+void p3_call_dial(struct p3_call *c, int fd, const struct p3_mac_key *secret,
 	uint32_t self, uint32_t other);
 void p3_call_accept(
 	struct p3_call *c, int fd, const struct p3_mac_key *secret, uint32_t self);

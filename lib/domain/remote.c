@@ -319,7 +319,7 @@ static void remote_dial(struct p3_mesh *m, struct p3_remote *r)
 	if (fd < 0)
 		return;
 	FAULT_POINT("remote.dialed");
-	p3_call_begin(&r->call, fd, &w->secret, w->rank, r->rank);
+	p3_call_dial(&r->call, fd, &w->secret, w->rank, r->rank);
 	remote_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 

@@ -320,7 +320,7 @@ static P3_RARE uint32_t cci_conn_rsp_take(struct p3_nic *n, const struct p3_peer
 	return 1;
 }
 
-P3_SPREAD
+P3_HOT
 uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);

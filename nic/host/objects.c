@@ -32,7 +32,7 @@ static P3_HOT bool obj_end_making(struct p3_nic *n, enum p3_op op,
 	return true;
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_me_attach(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what,
 	uint64_t *handle_out)
 {
@@ -43,7 +43,7 @@ bool p3_nic_me_attach(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_
 	return obj_end_making(n, P3_OP_ME_ATTACH, me ? &me->o : NULL, handle_out);
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_memd_attach(struct p3_nic *n, uint64_t ni_handle,
 	const struct p3_cmd_me *what, const ptl_md_t *md, bool unlink, uint64_t test_eq,
 	uint64_t *handle_out, uint64_t *md_out)
@@ -61,7 +61,7 @@ bool p3_nic_memd_attach(struct p3_nic *n, uint64_t ni_handle,
 	return made;
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_me_unlink(struct p3_nic *n, uint64_t handle)
 {
 	if (p3_unlikely(!p3_trylease_enter(n)))
@@ -76,7 +76,7 @@ bool p3_nic_me_unlink(struct p3_nic *n, uint64_t handle)
 	return true;
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_md_attach(struct p3_nic *n, uint64_t me_handle, const ptl_md_t *what,
 	bool unlink, uint64_t *handle_out)
 {
@@ -87,7 +87,7 @@ bool p3_nic_md_attach(struct p3_nic *n, uint64_t me_handle, const ptl_md_t *what
 	return obj_end_making(n, P3_OP_MD_ATTACH, md ? &md->o : NULL, handle_out);
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_md_bind(struct p3_nic *n, uint64_t ni_handle, const ptl_md_t *what,
 	bool unlink, uint64_t *handle_out)
 {
@@ -100,7 +100,7 @@ bool p3_nic_md_bind(struct p3_nic *n, uint64_t ni_handle, const ptl_md_t *what,
 	return obj_end_making(n, P3_OP_MD_BIND, md ? &md->o : NULL, handle_out);
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_md_unlink(struct p3_nic *n, uint64_t handle)
 {
 	if (p3_unlikely(!p3_trylease_enter(n)))

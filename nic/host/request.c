@@ -4,7 +4,7 @@
 #include "nic/host/call.h"
 #include "nic/proto/tx.h"
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 {
 	struct p3_peer *p;
@@ -16,7 +16,7 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 	return p3_trylease_leave_to(n, p, posted);
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_inject(
 	struct p3_nic *n, uint64_t ni_handle, const void *bytes, const struct p3_move *m)
 {
@@ -42,13 +42,13 @@ static P3_HOT bool req_ask(
 	return p3_trylease_leave_to(n, p, posted);
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_put_acked(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 {
 	return req_ask(n, handle, m, P3_REQ_PUT);
 }
 
-P3_SPREAD
+P3_HOT
 bool p3_nic_get(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 {
 	return req_ask(n, handle, m, P3_REQ_GET);

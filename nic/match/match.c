@@ -42,8 +42,8 @@ static inline bool match_md(
 	struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	uint32_t options = md->sink.options;
-	if (p3_unlikely(
-		    md->odd & P3_ODD_INACTIVE || p3_match_options(ask->kind) & ~options))
+	if (p3_unlikely(md->odd & P3_MD_ODD_INACTIVE ||
+			p3_match_options(ask->kind) & ~options))
 		return false;
 	uint64_t off =
 		options & PTL_MD_MANAGE_REMOTE ? ask->remote_offset : md->local_offset;
@@ -274,7 +274,7 @@ static P3_HOT void list_inserted(
 		index_make(ni, list);
 }
 
-P3_SPREAD
+P3_HOT
 void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me,
 	struct p3_me *base, uint32_t position)
 {
@@ -287,7 +287,7 @@ void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me
 	list_inserted(ni, list, me);
 }
 
-P3_SPREAD
+P3_HOT
 void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me)
 {
 	struct p3_portal *list = &ni->portal[me->pt_index];

@@ -117,7 +117,7 @@ bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask);
 
 static inline void p3_match_exhaust(struct p3_md *md)
 {
-	md->odd |= P3_ODD_INACTIVE;
+	md->odd |= P3_MD_ODD_INACTIVE;
 	md->exhausted = true;
 }
 
@@ -135,7 +135,7 @@ static inline void p3_match_commit(struct p3_md *md, const struct p3_hit *hit)
 	if (md->sink.options & PTL_MD_MANAGE_REMOTE)
 		return;
 	md->local_offset += hit->mlength;
-	if ((md->odd & P3_ODD_MAX_SIZE) &&
+	if ((md->odd & P3_MD_ODD_MAX_SIZE) &&
 		md->region.size - md->local_offset < md->words.max_size)
 		p3_match_exhaust(md);
 }

@@ -49,7 +49,7 @@ void p3_md_cancel_unlink(struct p3_md *md)
 	md->owes_unlink = false;
 }
 
-P3_SPREAD
+P3_HOT
 void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md)
 {
 	p3_md_cancel_unlink(md);
@@ -151,8 +151,9 @@ static P3_HOT uint32_t md_odd_options(const struct p3_sink *sink)
 				 PTL_MD_EVENT_END_DISABLE;
 	uint32_t odd = (sink->options ^ usual) & (usual | unusual);
 	if (!sink->eq)
-		odd = (odd & ~(uint32_t)(P3_ODD_STARTS | P3_ODD_ENDS)) | P3_ODD_QUEUE;
-	return odd | (sink->options / (P3_MD_CRAY / P3_ODD_CRAY) & P3_ODD_CRAY);
+		odd = (odd & ~(uint32_t)(P3_MD_ODD_STARTS | P3_MD_ODD_ENDS)) |
+		      P3_MD_ODD_QUEUE;
+	return odd | (sink->options / (P3_MD_CRAY / P3_MD_ODD_CRAY) & P3_MD_ODD_CRAY);
 }
 
 static P3_HOT void md_fill(
@@ -170,11 +171,11 @@ static P3_HOT void md_fill(
 		.user_ptr = (uintptr_t)user->user_ptr};
 	md->odd = md_odd_options(&meaning->sink) |
 		  (user->threshold == PTL_MD_THRESH_INF ? 0u
-			  : user->threshold             ? (uint32_t)P3_ODD_THRESHOLD
-					    : P3_ODD_THRESHOLD | P3_ODD_INACTIVE);
+			  : user->threshold             ? (uint32_t)P3_MD_ODD_THRESHOLD
+					    : P3_MD_ODD_THRESHOLD | P3_MD_ODD_INACTIVE);
 }
 
-P3_SPREAD
+P3_HOT
 int p3_md_prepare(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3_iov *iov,
 	struct p3_md_meaning *out)
 {
@@ -182,7 +183,7 @@ int p3_md_prepare(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3
 	return p3_likely(rc == PTL_OK) ? p3_obj_room(n, P3_T_MD, ni) : rc;
 }
 
-P3_SPREAD
+P3_HOT
 struct p3_md *p3_md_create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
 	bool unlink, uint32_t me, const struct p3_md_meaning *meaning)
 {
@@ -200,7 +201,7 @@ struct p3_md *p3_md_create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
 	return md;
 }
 
-P3_SPREAD
+P3_HOT
 int p3_md_make(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3_iov *iov,
 	bool unlink, uint32_t me, struct p3_md **md_out)
 {
@@ -223,7 +224,7 @@ int p3_md_bind(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-P3_SPREAD
+P3_HOT
 int p3_md_at_rest(const struct p3_nic *n, uint32_t ni, uint64_t test_eq)
 {
 	if (test_eq == PTL_EQ_NONE)

@@ -75,7 +75,7 @@ static P3_HOT struct p3_me *me_place_new(
 	return me;
 }
 
-P3_SPREAD
+P3_HOT
 int p3_me_make(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what,
 	struct p3_me **me_out)
 {
@@ -86,7 +86,7 @@ int p3_me_make(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *wha
 	return rc;
 }
 
-P3_SPREAD
+P3_HOT
 int p3_me_make_with_md(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what,
 	const ptl_md_t *md, struct p3_iov *iov, bool unlink, uint64_t test_eq,
 	struct p3_me **me_out)
@@ -151,7 +151,7 @@ static P3_HOT void me_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_me *m
 	p3_obj_free(n, P3_T_ME, ni, &me->o);
 }
 
-P3_SPREAD
+P3_HOT
 int p3_me_give_md(struct p3_nic *n, uint64_t handle, const ptl_md_t *what,
 	struct p3_iov *iov, bool unlink, struct p3_md **md_out)
 {
@@ -177,7 +177,7 @@ int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-P3_SPREAD
+P3_HOT
 void p3_me_drop(struct p3_nic *n, struct p3_me *me)
 {
 	struct p3_ni *ni = p3_ni_at(n, me->o.ni);
@@ -186,7 +186,7 @@ void p3_me_drop(struct p3_nic *n, struct p3_me *me)
 	me_remove(n, ni, me);
 }
 
-P3_SPREAD
+P3_HOT
 void p3_me_drop_md(struct p3_nic *n, struct p3_md *md)
 {
 	uint32_t index = md->me;

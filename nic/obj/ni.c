@@ -108,7 +108,7 @@ void p3_table_add(struct p3_table *t, void *chunk)
 		table_link_some(t);
 }
 
-P3_SPREAD
+P3_HOT
 void *p3_table_alloc(struct p3_table *t)
 {
 	if (p3_unlikely(!t->free_head)) {
@@ -119,14 +119,14 @@ void *p3_table_alloc(struct p3_table *t)
 	return p3_table_take(t);
 }
 
-P3_SPREAD
+P3_HOT
 void p3_table_kill(struct p3_table *t, struct p3_object *o)
 {
 	p3_release(&o->name, p3_get(&o->name) ^ P3_NAMELESS); /* TABLE.2 */
 	t->live--;
 }
 
-P3_SPREAD
+P3_HOT
 void p3_table_release(struct p3_table *t, struct p3_object *o)
 {
 	p3_table_kill(t, o);

@@ -404,27 +404,27 @@ _Static_assert(P3_SAME_PLACE(start, start) && P3_SAME_PLACE(length, length) &&
  * All that is unusual about a descriptor, as bits of the word odd.  Code for the most
  * frequent case names the bits that the case excludes and tests them at once:
  *
- *	if (!(md->odd & (P3_ODD_INACTIVE | P3_ODD_THRESHOLD)) && ...)
+ *	if (!(md->odd & (P3_MD_ODD_INACTIVE | P3_MD_ODD_THRESHOLD)) && ...)
  *
  * A queue that was freed makes no descriptor odd: p3_eq_of_sink() still has to be asked.
  */
 enum p3_md_odd {
-	P3_ODD_PUT = PTL_MD_OP_PUT,        /* it does not accept puts, */
-	P3_ODD_GET = PTL_MD_OP_GET,        /* or not gets */
-	P3_ODD_ACK = PTL_MD_ACK_DISABLE,   /* it sends no ACK */
-	P3_ODD_IOVEC = PTL_MD_IOVEC,       /* it has several pieces */
-	P3_ODD_MAX_SIZE = PTL_MD_MAX_SIZE, /* little room makes it inactive */
-	P3_ODD_THRESHOLD = 1 << 16,        /* operations count: not infinite */
-	P3_ODD_INACTIVE = 1 << 17,         /* it accepts no requests; it may still send */
-	P3_ODD_CRAY = 1 << 18,             /* P3_MD_CRAY: gets have SEND events */
-	P3_ODD_QUEUE = 1 << 19,            /* it has no event queue; */
-	P3_ODD_STARTS =
-		PTL_MD_EVENT_START_DISABLE,    /* its queue gets START events, too, */
-	P3_ODD_ENDS = PTL_MD_EVENT_END_DISABLE /* or ACK and UNLINK only */
+	P3_MD_ODD_PUT = PTL_MD_OP_PUT,        /* it does not accept puts, */
+	P3_MD_ODD_GET = PTL_MD_OP_GET,        /* or not gets */
+	P3_MD_ODD_ACK = PTL_MD_ACK_DISABLE,   /* it sends no ACK */
+	P3_MD_ODD_IOVEC = PTL_MD_IOVEC,       /* it has several pieces */
+	P3_MD_ODD_MAX_SIZE = PTL_MD_MAX_SIZE, /* little room makes it inactive */
+	P3_MD_ODD_THRESHOLD = 1 << 16,        /* operations count: not infinite */
+	P3_MD_ODD_INACTIVE = 1 << 17, /* it accepts no requests; it may still send */
+	P3_MD_ODD_CRAY = 1 << 18,     /* P3_MD_CRAY: gets have SEND events */
+	P3_MD_ODD_QUEUE = 1 << 19,    /* it has no event queue; */
+	P3_MD_ODD_STARTS =
+		PTL_MD_EVENT_START_DISABLE,       /* its queue gets START events, too, */
+	P3_MD_ODD_ENDS = PTL_MD_EVENT_END_DISABLE /* or ACK and UNLINK only */
 };
 
 /* An operation on this descriptor has other events than one END. */
-#define P3_ODD_EVENTS (P3_ODD_QUEUE | P3_ODD_STARTS | P3_ODD_ENDS)
+#define P3_MD_ODD_EVENTS (P3_MD_ODD_QUEUE | P3_MD_ODD_STARTS | P3_MD_ODD_ENDS)
 
 /* An internal option of descriptors: the interface is of Cray's kind. */
 #define P3_MD_CRAY 0x80000000u

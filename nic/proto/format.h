@@ -25,7 +25,8 @@ enum p3_req_kind {
 	P3_REQ_PUT,
 	P3_REQ_GET,
 	P3_REQ_GETPUT, /* always atomic: the limit max_getput_md fits every lane */
-	/* from here on: messages of CCI (nic/cci/state.h) */
+	/* From here on: messages of CCI (nic/cci/state.h).  A new kind of Portals goes
+	 * before them: rx.c compares kinds with the first and the last of Portals. */
 	P3_REQ_CCI_MSG,
 	P3_REQ_CCI_CONNECT,
 	P3_REQ_CCI_DECIDE,

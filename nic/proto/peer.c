@@ -69,7 +69,7 @@ void p3_ids_renew(struct p3_nic *n)
 		if (n->peer[i].state == P3_LIVE || n->peer[i].state == P3_EXPECTED)
 			ids_put(n->ids, &n->peer[i]);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
-		if (n->peer[i].state == P3_DEAD || n->peer[i].state == P3_GONE)
+		if (n->peer[i].state == P3_DEAD || n->peer[i].state == P3_LEFT)
 			ids_put(n->ids, &n->peer[i]);
 }
 

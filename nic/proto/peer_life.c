@@ -113,7 +113,7 @@ int p3_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_peer_info *info = c->peer;
 	struct p3_peer *p = &n->peer[info->node];
 	/* A bad peer stays mapped after peer_lose(), until its end is reported. */
-	bool known_bad = (p->state == P3_DEAD || p->state == P3_GONE) && p->base &&
+	bool known_bad = (p->state == P3_DEAD || p->state == P3_LEFT) && p->base &&
 			 p->incarnation == info->incarnation;
 	p3_ids_come(n, info->rank);
 	if (p->state == P3_LIVE || known_bad)
@@ -211,7 +211,7 @@ static void peer_end_pendings(struct p3_nic *n, struct p3_link *list, bool died)
 
 static void peer_end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 {
-	p->state = died ? P3_DEAD : P3_GONE;
+	p->state = died ? P3_DEAD : P3_LEFT;
 	p3_ring_shut(&p->req_out);
 	p3_cci_peer_down(n, p);
 	peer_end_pendings(n, &p->outstanding, died);
@@ -247,7 +247,7 @@ static void peer_lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	p3_log(P3_LOG_DEBUG, P3_AREA_PEER, "node %u (nid %u, process %u) has %s",
 		p->index, p->nid, p->os_pid, died ? "died" : "left");
 	p3_getput_over(n, p);
-	p->state = died ? P3_DEAD : P3_GONE;
+	p->state = died ? P3_DEAD : P3_LEFT;
 	p3_ring_shut(&p->req_out);
 	p3_peer_count_alive(n, p, false);
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, 0);
@@ -284,7 +284,7 @@ int p3_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	if (p->state == P3_ABSENT ||
 		(!c->peer->any && p->incarnation != c->peer->incarnation))
 		return -ESTALE;
-	if (p->state == P3_LIVE && !c->peer->now && p3_rx_waits(n, p, !died))
+	if (p->state == P3_LIVE && !c->peer->now && p3_rx_take_last(n, p, !died))
 		return -EAGAIN;
 	if (p->state == P3_LIVE)
 		peer_lose(n, p, died);

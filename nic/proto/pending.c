@@ -453,7 +453,7 @@ void p3_hold_give_up(struct p3_nic *n)
 	p3_list_each(it, &n->absent.queue) {
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
 		struct p3_peer *p = p3_peer_find(n, t->move.target);
-		if (p && p->state != P3_DEAD && p->state != P3_GONE)
+		if (p && p->state != P3_DEAD && p->state != P3_LEFT)
 			continue;
 		hold_give_up(n, t);
 		n->posted = P3_NEWS_ALL;

@@ -496,7 +496,7 @@ void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
 bool p3_rx_take(struct p3_nic *n, struct p3_peer *p);
 /* Take the requests of a peer that has ended.  Return true if one of them waits for an
  * interface of this node to settle, or if the peer has left, for an entry. */
-bool p3_rx_waits(struct p3_nic *n, struct p3_peer *p, bool left);
+bool p3_rx_take_last(struct p3_nic *n, struct p3_peer *p, bool left);
 /* Try once more to take the kept requests: an entry may accept them now, or their index
  * keeps them no longer. */
 P3_RARE void p3_rx_try_kept(struct p3_nic *n);

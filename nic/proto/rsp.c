@@ -237,7 +237,7 @@ static __attribute__((noinline)) bool rsp_take_any(struct p3_nic *n, struct p3_p
 /* A trace wants records, and pulls must know which bytes are overwritten. */
 #define RSP_UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_GENERIC)
 
-#define INERT       (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)
+#define INERT       (P3_MD_ODD_THRESHOLD | P3_MD_ODD_INACTIVE)
 
 /* Find the pending of a response, and the response's length.  Return NULL if the response
  * is not usual. */
@@ -331,8 +331,8 @@ static __attribute__((noinline)) bool rsp_take_reply(struct p3_nic *n, struct p3
 	struct p3_pending *t = rsp_find_pending(n, p, c, &length);
 	if (p3_unlikely(!t || t->kind == P3_REQ_PUT || length > P3_RSP_INLINE))
 		return rsp_take_any(n, p);
-	struct p3_md *md =
-		rsp_usual_md(t, INERT | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS);
+	struct p3_md *md = rsp_usual_md(
+		t, INERT | P3_MD_ODD_IOVEC | P3_MD_ODD_STARTS | P3_MD_ODD_ENDS);
 	if (p3_unlikely(!md))
 		return rsp_take_any(n, p);
 	struct p3_eq *eq = p3_eq_of_sink(&md->sink);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests received: header check, matching, fast checks of plain requests. */
+/*
+ * Requests received.  They enter by p3_rx_take(), at the end of this file.  Above it are
+ * the fast checks of plain requests (rx_fast_), and above those the tail for all others:
+ * header check and matching.
+ */
 #include "nic/proto/proto.h"
 
 #include "nic/cci/state.h"
@@ -251,7 +255,7 @@ static __attribute__((noinline)) bool rx_take_any(struct p3_nic *n, struct p3_pe
 /* A request that the host matches takes two turns: one asks the host, which answers at
  * once, and one takes the request.  Until the host has answered it is unknown whether the
  * request waits. */
-P3_RARE bool p3_rx_waits(struct p3_nic *n, struct p3_peer *p, bool left)
+P3_RARE bool p3_rx_take_last(struct p3_nic *n, struct p3_peer *p, bool left)
 {
 	uint64_t w0;
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
@@ -383,7 +387,8 @@ static P3_HOT struct p3_md *rx_fast_match(
 
 /* a descriptor with one of these bits is unusual for each request */
 #define ODD                                                                              \
-	(P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS)
+	(P3_MD_ODD_THRESHOLD | P3_MD_ODD_INACTIVE | P3_MD_ODD_IOVEC | P3_MD_ODD_STARTS | \
+		P3_MD_ODD_ENDS)
 
 static P3_HOT bool rx_fast_has_event_room(struct rx_fast *r)
 {
@@ -411,7 +416,7 @@ static P3_HOT bool rx_fast_fits(const struct p3_cell *c, uint32_t odd, struct rx
 				      : md->local_offset;
 	uint64_t size = md->region.size;
 	return p3_likely(r->offset <= size && r->length <= size - r->offset) &&
-	       (p3_likely(!(md->odd & P3_ODD_MAX_SIZE)) ||
+	       (p3_likely(!(md->odd & P3_MD_ODD_MAX_SIZE)) ||
 		       rx_fast_leaves_room(r, remote)) &&
 	       rx_fast_has_event_room(r);
 }
@@ -585,8 +590,8 @@ static __attribute__((noinline)) bool rx_fast_put_posted(struct p3_nic *n,
 	uint32_t pending, const struct p3_acl_target *acl)
 {
 	struct rx_fast r = {.acl = acl, .length = len}; /* checked, and read once */
-	uint32_t odd =
-		(ODD ^ P3_ODD_THRESHOLD) | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
+	uint32_t odd = (ODD ^ P3_MD_ODD_THRESHOLD) | P3_MD_ODD_PUT |
+		       (pending ? P3_MD_ODD_ACK : 0u);
 	bool plain = rx_fast_find(p, c, odd, &r) ||
 		     (r.acl->list->indexed && rx_fast_search(p, c, odd, &r));
 	if (p3_unlikely(!plain || (r.md->words.threshold == 1 && r.md->pending)))
@@ -611,7 +616,8 @@ static __attribute__((noinline)) bool rx_fast_put_posted(struct p3_nic *n,
  * rx_take_any() prefetches for long lists. */
 static P3_HOT bool rx_fast_is_posted(const struct p3_nic *n, const struct rx_fast *r)
 {
-	return r->md ? r->md->odd & P3_ODD_THRESHOLD : r->acl->list->indexed && !n->nlong;
+	return r->md ? r->md->odd & P3_MD_ODD_THRESHOLD
+		     : r->acl->list->indexed && !n->nlong;
 }
 
 /* Take a put of k cells with len bytes, whose pending is 0 if it wants no
@@ -625,7 +631,7 @@ static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
 	struct rx_fast r = {.acl = p3_acl_cache_at(n, target), .length = len};
 	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
 		return rx_fast_take_unknown(n, p, target);
-	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
+	uint32_t odd = ODD | P3_MD_ODD_PUT | (pending ? P3_MD_ODD_ACK : 0u);
 	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
 		return rx_fast_is_posted(n, &r)
 			       ? rx_fast_put_posted(n, p, c, k, len, pending, r.acl)
@@ -707,7 +713,7 @@ static __attribute__((noinline)) bool rx_fast_take_get(
 		return rx_take_any(n, p);
 	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
 		return rx_fast_take_unknown(n, p, target);
-	if (p3_unlikely(!rx_fast_find(p, c, ODD | P3_ODD_GET, &r)))
+	if (p3_unlikely(!rx_fast_find(p, c, ODD | P3_MD_ODD_GET, &r)))
 		return rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, r.length, true);
 	rx_fast_reply(n, p, &r, pending);
@@ -785,8 +791,8 @@ static __attribute__((noinline)) bool rx_fast_take_atomic(
 		return rx_take_any(n, p);
 	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
 		return rx_fast_take_unknown(n, p, target);
-	uint32_t odd =
-		ODD | P3_ODD_PUT | (fetch ? P3_ODD_GET : 0u) | (ack ? P3_ODD_ACK : 0u);
+	uint32_t odd = ODD | P3_MD_ODD_PUT | (fetch ? P3_MD_ODD_GET : 0u) |
+		       (ack ? P3_MD_ODD_ACK : 0u);
 	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
 		return rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, r.length, true);

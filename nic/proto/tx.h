@@ -35,7 +35,7 @@ static P3_HOT struct p3_md *tx_find_md(struct p3_nic *n, uint64_t handle, uint32
 	bool ack, uint64_t most, uint64_t *offset, uint64_t *length)
 {
 	struct p3_md *md = p3_md_named(n, handle);
-	odd |= P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC;
+	odd |= P3_MD_ODD_THRESHOLD | P3_MD_ODD_INACTIVE | P3_MD_ODD_IOVEC;
 	if (p3_unlikely(!md) || p3_unlikely(md->odd & odd) ||
 		p3_unlikely(ack && !p3_eq_of_sink(&md->sink)))
 		return NULL;
@@ -143,7 +143,7 @@ static P3_HOT uint32_t tx_post_put(struct p3_nic *n, const struct p3_ni *ni,
 	const struct p3_move *m, const struct p3_md *md, uint64_t offset, uint64_t length)
 {
 	uint32_t link = n->next_link++;
-	if (md->odd & (P3_ODD_QUEUE | P3_ODD_ENDS))
+	if (md->odd & (P3_MD_ODD_QUEUE | P3_MD_ODD_ENDS))
 		return 0;
 	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	if (p3_unlikely(!eq))
@@ -163,7 +163,7 @@ static P3_HOT bool p3_tx_put_now(struct p3_nic *n, uint64_t handle,
 	uint64_t offset = m->offset, length = m->length, id;
 	memcpy(&id, &m->target, sizeof id);
 	struct p3_md *md = tx_find_md(
-		n, handle, P3_ODD_STARTS, false, P3_EAGER_MOST_HEAP, &offset, &length);
+		n, handle, P3_MD_ODD_STARTS, false, P3_EAGER_MOST_HEAP, &offset, &length);
 	if (p3_unlikely(!md))
 		return false;
 	struct p3_peer *p = *to_out = p3_ids_peer(n, id);
@@ -265,8 +265,8 @@ static P3_HOT bool p3_tx_ask_now(struct p3_nic *n, uint64_t handle,
 	memcpy(&id, &m->target, sizeof id);
 	/* A put has SEND_END and ACK, a get has no SEND events. */
 	bool get = kind == P3_REQ_GET;
-	struct p3_md *md = tx_find_md(n, handle, get ? P3_ODD_CRAY : P3_ODD_EVENTS, !get,
-		get ? P3_RSP_INLINE : P3_REQ_INLINE, &offset, &length);
+	struct p3_md *md = tx_find_md(n, handle, get ? P3_MD_ODD_CRAY : P3_MD_ODD_EVENTS,
+		!get, get ? P3_RSP_INLINE : P3_REQ_INLINE, &offset, &length);
 	if (p3_unlikely(!md))
 		return false;
 	struct p3_peer *p = *to_out = p3_ids_peer(n, id);
@@ -353,7 +353,7 @@ static P3_HOT bool p3_tx_atomic_now(struct p3_nic *n, uint64_t handle,
 	uint64_t to = m->offset, from = fetch ? m->put_offset : to;
 	memcpy(&id, &m->target, sizeof id);
 	struct p3_md *source = tx_find_md(n, fetch ? m->put_handle : handle,
-		P3_ODD_STARTS, asks && !fetch, 0, &from, &sent);
+		P3_MD_ODD_STARTS, asks && !fetch, 0, &from, &sent);
 	struct p3_md *md =
 		fetch ? tx_find_md(n, handle, 0, false, 0, &to, &length) : source;
 	if (p3_unlikely(!source || !md || source->o.ni != md->o.ni))

@@ -282,7 +282,7 @@ static void dump_md(struct dump_text *t, const struct p3_md *md)
 		", %s, %" PRIu32 " pending, %s",
 		p3_get(&md->o.name), md->words.start, md->region.size, md->local_offset,
 		md->words.threshold, md->words.options,
-		md->odd & P3_ODD_INACTIVE ? "inactive" : "active", md->pending,
+		md->odd & P3_MD_ODD_INACTIVE ? "inactive" : "active", md->pending,
 		md->unlink ? "unlink" : "retain");
 	const struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	if (eq)

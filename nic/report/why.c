@@ -50,7 +50,7 @@ static enum p3_why why_md_lacks(
 	bool remote = options & PTL_MD_MANAGE_REMOTE;
 	uint64_t offset = remote ? ask->remote_offset : md->local_offset;
 	uint64_t size = md->region.size;
-	if (md->odd & P3_ODD_INACTIVE)
+	if (md->odd & P3_MD_ODD_INACTIVE)
 		return md->words.threshold ? P3_WHY_MAX_SIZE : P3_WHY_THRESHOLD;
 	if (p3_match_options(ask->kind) & ~options)
 		return P3_WHY_OPERATION;
@@ -232,7 +232,7 @@ void P3_RARE p3_why_nowhere(
 {
 	struct p3_case c = why_case_out(n, p, kind, m);
 	struct p3_peer *to = p ? p : &n->unresolved;
-	enum p3_why why = to->state == P3_GONE || to->state == P3_DEAD ? P3_WHY_ENDED
+	enum p3_why why = to->state == P3_LEFT || to->state == P3_DEAD ? P3_WHY_ENDED
 			  : to->state == P3_ABSENT                     ? P3_WHY_ABSENT
 								       : P3_WHY_NO_PID;
 	why_report(n, &to->told_own, why, why, &c, "comes to nothing");

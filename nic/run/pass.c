@@ -405,7 +405,7 @@ static P3_HOT void pass_visit_for_one(struct p3_nic *n, struct p3_peer *p)
 	pass_leave_after_one(p);
 }
 
-P3_SPREAD
+P3_HOT
 void p3_pass_poll_briefly(struct p3_nic *n)
 {
 	pass_begin(n);

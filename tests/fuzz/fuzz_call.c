@@ -55,7 +55,7 @@ static void overhear(void)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, near) ||
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, far))
 		return;
-	p3_call_begin(&a, near[0], &secret, OTHER, SELF);
+	p3_call_dial(&a, near[0], &secret, OTHER, SELF);
 	p3_call_accept(&b, far[0], &secret, SELF);
 	for (int i = 0; i < 4; i++) {
 		(void)p3_call_go_on(&a);
@@ -84,7 +84,7 @@ static void begin(struct input *in)
 		return;
 	other = fds[1];
 	if (in_bit(in))
-		p3_call_begin(&call, fds[0], &secret, SELF, OTHER);
+		p3_call_dial(&call, fds[0], &secret, SELF, OTHER);
 	else
 		p3_call_accept(&call, fds[0], &secret, SELF);
 }

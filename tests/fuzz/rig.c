@@ -572,18 +572,18 @@ RIG_UNSEEN static void check_odd(const struct p3_md *md)
 {
 	uint32_t options = md->words.options, odd = md->odd;
 	bool queue = md->sink.eq != NULL;
-	expect("odd: inactive", !!(odd & P3_ODD_INACTIVE),
+	expect("odd: inactive", !!(odd & P3_MD_ODD_INACTIVE),
 		md->exhausted || md->words.threshold == 0);
-	expect("odd: threshold", !!(odd & P3_ODD_THRESHOLD), md->words.threshold >= 0);
-	expect("odd: iovec", !!(odd & P3_ODD_IOVEC), md->region.iov != NULL);
-	expect("odd: size", !!(odd & P3_ODD_MAX_SIZE), !!(options & PTL_MD_MAX_SIZE));
-	expect("odd: no put", !(odd & P3_ODD_PUT), !!(options & PTL_MD_OP_PUT));
-	expect("odd: no get", !(odd & P3_ODD_GET), !!(options & PTL_MD_OP_GET));
-	expect("odd: no ACK", !!(odd & P3_ODD_ACK), !!(options & PTL_MD_ACK_DISABLE));
-	expect("odd: no queue", !(odd & P3_ODD_QUEUE), queue);
-	expect("odd: START", !!(odd & P3_ODD_STARTS),
+	expect("odd: threshold", !!(odd & P3_MD_ODD_THRESHOLD), md->words.threshold >= 0);
+	expect("odd: iovec", !!(odd & P3_MD_ODD_IOVEC), md->region.iov != NULL);
+	expect("odd: size", !!(odd & P3_MD_ODD_MAX_SIZE), !!(options & PTL_MD_MAX_SIZE));
+	expect("odd: no put", !(odd & P3_MD_ODD_PUT), !!(options & PTL_MD_OP_PUT));
+	expect("odd: no get", !(odd & P3_MD_ODD_GET), !!(options & PTL_MD_OP_GET));
+	expect("odd: no ACK", !!(odd & P3_MD_ODD_ACK), !!(options & PTL_MD_ACK_DISABLE));
+	expect("odd: no queue", !(odd & P3_MD_ODD_QUEUE), queue);
+	expect("odd: START", !!(odd & P3_MD_ODD_STARTS),
 		queue && !(options & PTL_MD_EVENT_START_DISABLE));
-	expect("odd: no END", !!(odd & P3_ODD_ENDS),
+	expect("odd: no END", !!(odd & P3_MD_ODD_ENDS),
 		queue && (options & PTL_MD_EVENT_END_DISABLE));
 }
 

@@ -362,7 +362,7 @@ NODES_CASE(thresholds_are_used_up, 1)
 		const struct p3_request q = request_of(P3_REQ_PUT, left == 2, 8);
 		ptl_event_t end = {0};
 		r.md->words.threshold = left;
-		r.md->odd |= P3_ODD_THRESHOLD;
+		r.md->odd |= P3_MD_ODD_THRESHOLD;
 		r.md->unlink = left < 3;
 		p3_me_place(r.n, r.md->me)->unlink = true;
 		for (int i = left; i-- > 0;) {
@@ -383,7 +383,7 @@ NODES_CASE(thresholds_are_used_up, 1)
 		CHECK_EQ(mds - r.n->table[P3_T_MD].live, left < 3);
 		CHECK_EQ(mes - r.n->table[P3_T_ME].live, left < 3);
 		if (left == 3) {
-			CHECK(r.md->odd & P3_ODD_INACTIVE);
+			CHECK(r.md->odd & P3_MD_ODD_INACTIVE);
 			break;
 		}
 		ptl_event_t gone = expect(r.eq, PTL_EVENT_UNLINK);

@@ -346,22 +346,22 @@ struct odd_md {
 static const struct odd_md odd_mds[] = {
 	{0, 0, PTL_MD_THRESH_INF, true, 0},
 	{0, PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE, PTL_MD_THRESH_INF, true, 0},
-	{PTL_MD_OP_PUT, 0, PTL_MD_THRESH_INF, true, P3_ODD_PUT},
-	{PTL_MD_OP_GET, 0, PTL_MD_THRESH_INF, true, P3_ODD_GET},
-	{PTL_MD_EVENT_START_DISABLE, 0, PTL_MD_THRESH_INF, true, P3_ODD_STARTS},
-	{PTL_MD_EVENT_START_DISABLE, 0, PTL_MD_THRESH_INF, false, P3_ODD_QUEUE},
-	{0, PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, true, P3_ODD_ENDS},
-	{0, PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, false, P3_ODD_QUEUE},
-	{0, PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, true, P3_ODD_ACK},
-	{0, PTL_MD_IOVEC, PTL_MD_THRESH_INF, true, P3_ODD_IOVEC},
-	{0, PTL_MD_MAX_SIZE, PTL_MD_THRESH_INF, true, P3_ODD_MAX_SIZE},
-	{0, 0, 1, true, P3_ODD_THRESHOLD},
-	{0, 0, 0, true, P3_ODD_THRESHOLD | P3_ODD_INACTIVE},
+	{PTL_MD_OP_PUT, 0, PTL_MD_THRESH_INF, true, P3_MD_ODD_PUT},
+	{PTL_MD_OP_GET, 0, PTL_MD_THRESH_INF, true, P3_MD_ODD_GET},
+	{PTL_MD_EVENT_START_DISABLE, 0, PTL_MD_THRESH_INF, true, P3_MD_ODD_STARTS},
+	{PTL_MD_EVENT_START_DISABLE, 0, PTL_MD_THRESH_INF, false, P3_MD_ODD_QUEUE},
+	{0, PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, true, P3_MD_ODD_ENDS},
+	{0, PTL_MD_EVENT_END_DISABLE, PTL_MD_THRESH_INF, false, P3_MD_ODD_QUEUE},
+	{0, PTL_MD_ACK_DISABLE, PTL_MD_THRESH_INF, true, P3_MD_ODD_ACK},
+	{0, PTL_MD_IOVEC, PTL_MD_THRESH_INF, true, P3_MD_ODD_IOVEC},
+	{0, PTL_MD_MAX_SIZE, PTL_MD_THRESH_INF, true, P3_MD_ODD_MAX_SIZE},
+	{0, 0, 1, true, P3_MD_ODD_THRESHOLD},
+	{0, 0, 0, true, P3_MD_ODD_THRESHOLD | P3_MD_ODD_INACTIVE},
 };
 
 static uint32_t odd_of(ptl_handle_md_t md)
 {
-	return p3_md_named(p3_nic(p3_node()), md)->odd & ~(uint32_t)P3_ODD_CRAY;
+	return p3_md_named(p3_nic(p3_node()), md)->odd & ~(uint32_t)P3_MD_ODD_CRAY;
 }
 
 /* Each unusual trait of a descriptor has its bit, after a bind and after an update */
@@ -397,7 +397,7 @@ NODES_CASE(descriptor_knows_what_is_odd_about_it, 1)
 						   .options = usual,
 						   .eq_handle = eq});
 	CHECK_OK(put_to(ni, last, 0, PT, 1, PTL_NO_ACK_REQ));
-	CHECK(odd_of(last) & P3_ODD_INACTIVE);
+	CHECK(odd_of(last) & P3_MD_ODD_INACTIVE);
 }
 
 /* ---- memory that is slow to read ---- */

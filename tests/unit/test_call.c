@@ -22,7 +22,7 @@ static void connect_both(const struct p3_mac_key *a, const struct p3_mac_key *b)
 {
 	int fds[2];
 	assert_int_equal(new_pair(fds), 0);
-	p3_call_begin(&caller, fds[0], a, CALLER, CALLED);
+	p3_call_dial(&caller, fds[0], a, CALLER, CALLED);
 	p3_call_accept(&called, fds[1], b, CALLED);
 }
 
@@ -134,7 +134,7 @@ CASE_IN(a_changed_greeting_opens_nothing, NULL, close_both)
 		unsigned char byte;
 		assert_int_equal(new_pair(near), 0);
 		assert_int_equal(new_pair(far), 0);
-		p3_call_begin(&caller, near[0], &right, CALLER, CALLED);
+		p3_call_dial(&caller, near[0], &right, CALLER, CALLED);
 		p3_call_accept(&called, far[1], &right, CALLED);
 		for (int i = 0; i < STEPS; i++) {
 			(void)p3_call_go_on(&caller);
@@ -164,7 +164,7 @@ CASE_IN(a_replay_opens_nothing, NULL, close_both)
 	int near[2], far[2];
 	assert_int_equal(new_pair(near), 0);
 	assert_int_equal(new_pair(far), 0);
-	p3_call_begin(&caller, near[0], &right, CALLER, CALLED);
+	p3_call_dial(&caller, near[0], &right, CALLER, CALLED);
 	p3_call_accept(&called, far[1], &right, CALLED);
 	for (unsigned i = 0; i < SAID; i++) {
 		struct p3_greeting answer;
@@ -193,7 +193,7 @@ CASE_IN(a_greeting_sent_back_opens_nothing, NULL, close_both)
 	struct p3_greeting g;
 	int fds[2];
 	assert_int_equal(new_pair(fds), 0);
-	p3_call_begin(&caller, fds[0], &right, CALLER, CALLED);
+	p3_call_dial(&caller, fds[0], &right, CALLER, CALLED);
 	assert_int_equal(p3_call_go_on(&caller), -EAGAIN);
 	assert_int_equal(read(fds[1], &g, sizeof g), sizeof g);
 	assert_int_equal(write(fds[1], &g, sizeof g), sizeof g);

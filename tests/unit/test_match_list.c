@@ -62,7 +62,7 @@ static void rig_free(struct rig *r)
 static struct p3_md *some_md(struct rig *r)
 {
 	struct p3_md *md = zeroed(sizeof *md);
-	md->odd = dice(r, 6) ? 0 : P3_ODD_INACTIVE;
+	md->odd = dice(r, 6) ? 0 : P3_MD_ODD_INACTIVE;
 	md->sink.options = (dice(r, 4) ? PTL_MD_OP_PUT : PTL_MD_OP_GET) |
 			   (dice(r, 2) ? PTL_MD_TRUNCATE : 0);
 	md->region.size = dice(r, 40);
@@ -116,7 +116,7 @@ static bool takes(const struct p3_me *me, const struct p3_ask *ask)
 	const struct p3_md *md = me->md;
 	return ((me->bits ^ ask->bits) & ~me->ignore) == 0 &&
 	       ((me->who.is ^ ask->who) & me->who.mask) == 0 && md &&
-	       !(md->odd & P3_ODD_INACTIVE) && (md->sink.options & option) &&
+	       !(md->odd & P3_MD_ODD_INACTIVE) && (md->sink.options & option) &&
 	       (ask->length <= md->region.size || (md->sink.options & PTL_MD_TRUNCATE));
 }
 

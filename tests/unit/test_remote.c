@@ -238,7 +238,7 @@ static void call_it(struct p3_call *c)
 {
 	int fd = p3_tcp_dial(&card[node.rank], &card[node.rank], 30);
 	assert_true(fd >= 0);
-	p3_call_begin(c, fd, &modex.secret, other, node.rank);
+	p3_call_dial(c, fd, &modex.secret, other, node.rank);
 	struct pollfd on = {.fd = fd, .events = POLLOUT};
 	assert_int_equal(poll(&on, 1, 10000), 1);
 	p3_mesh_on_remote(&mesh, P3_MESH_TCP_LISTEN, 0);
