@@ -288,17 +288,18 @@ int p3_peer_down(struct p3_nic *n, struct p3_cmd *c)
 		return -EAGAIN;
 	if (p->state == P3_LIVE)
 		peer_lose(n, p, died);
-	if (p->state == P3_EXPECTED) {
+	bool mapped = p->state != P3_EXPECTED;
+	if (!mapped) {
 		p3_peer_end_meeting(n, p);
 		p3_peer_count_alive(n, p, false);
 		peer_end_queues(n, p, died);
-		p3_hold_give_up(n);
-		c->peer->base = NULL;
-		return 0;
 	}
 	p3_hold_give_up(n);
 	p3_mirror_lost(p);
-	p3_peer_unmapped(p, c->peer); /* the caller unmaps it */
+	if (mapped)
+		p3_peer_unmapped(p, c->peer); /* the caller unmaps it */
+	else
+		c->peer->base = NULL;
 	return 0;
 }
 

@@ -1151,6 +1151,25 @@ static void expect_rank_1(ptl_handle_ni_t ni)
 	p3_nic_peer_expect(p3_nic(p3_node()), &info);
 }
 
+/* Tools see no request for a peer that has ended before it was mapped. */
+HAND_CASE(gauge_of_an_expected_peer_ends_with_it, 2)
+{
+	if (rank == 1) {
+		stay_away();
+		return;
+	}
+	ni = node_ni();
+	struct p3_nic *n = p3_nic(p3_node());
+	struct p3_peer_info end = {.node = 1, .incarnation = 1, .end = P3_PEER_DIED};
+	expect_rank_1(ni);
+	CHECK_OK(put_to(ni, bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE)),
+		1, PT, 0, PTL_NOACK_REQ));
+	CHECK_EQ(shown_held(n), 1);
+	CHECK(p3_nic_peer_down(n, &end));
+	CHECK_EQ(shown_held(n), 0);
+	p3_set(&done, 1);
+}
+
 static void put_words_early(ptl_handle_ni_t ni, const struct early *e)
 {
 	ptl_handle_eq_t eq = eq_new(ni, e->words);
