@@ -40,6 +40,21 @@ static inline void run_by_hand(unsigned nodes, nodes_fn *fn, void *arg)
 	run_nodes_opt(nodes, fn, arg, &opt);
 }
 
+/* The same as run_nodes(), with a setting of the library. */
+static inline void run_nodes_with(
+	const char *name, const char *value, unsigned nodes, nodes_fn *fn)
+{
+	const char *was = getenv(name);
+	char *kept = was ? strdup(was) : NULL;
+	setenv(name, value, 1);
+	run_nodes(nodes, fn, NULL);
+	if (kept)
+		setenv(name, kept, 1);
+	else
+		unsetenv(name);
+	free(kept);
+}
+
 static inline ptl_sr_value_t status_of(ptl_handle_ni_t ni, ptl_sr_index_t i)
 {
 	ptl_sr_value_t v = 0;

@@ -289,19 +289,11 @@ static p3_a32 reading, over, held, come;
 
 static void run_without_cma(unsigned n, nodes_fn *fn)
 {
-	const char *was = getenv("PTL3_MOVER");
-	char *kept = was ? strdup(was) : NULL;
-	setenv("PTL3_MOVER", "window", 1);
 	p3_set(&reading, 0);
 	p3_set(&over, 0);
 	p3_set(&held, 0);
 	p3_set(&come, 0);
-	run_nodes(n, fn, NULL);
-	if (kept)
-		setenv("PTL3_MOVER", kept, 1);
-	else
-		unsetenv("PTL3_MOVER");
-	free(kept);
+	run_nodes_with("PTL3_MOVER", "window", n, fn);
 }
 
 static void await(const p3_a32 *word, unsigned least)

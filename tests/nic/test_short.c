@@ -335,13 +335,6 @@ static void not_read_node(NODE_ARGS)
 
 CASE(a_copy_that_is_not_read)
 {
-	char *was = getenv("PTL3_LANES");
-	char *kept = was ? strdup(was) : NULL;
-	setenv("PTL3_LANES", "base", 1); /* the put does not fit the lane */
-	run_nodes(2, not_read_node, NULL);
-	if (kept)
-		setenv("PTL3_LANES", kept, 1);
-	else
-		unsetenv("PTL3_LANES");
-	free(kept);
+	/* the put does not fit the lane */
+	run_nodes_with("PTL3_LANES", "base", 2, not_read_node);
 }
