@@ -14,6 +14,7 @@
  *			message.
  */
 #include "mp.h"
+#include "../support/asleep.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -139,25 +140,6 @@ static void leave(void)
 
 /* ---- a target that is stopped ---- */
 
-static char state_of(pid_t pid)
-{
-	char path[64], text[512] = "";
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "r");
-	if (!f)
-		return 'X';
-	size_t n = fread(text, 1, sizeof text - 1, f);
-	fclose(f);
-	const char *at = n ? strrchr(text, ')') : NULL;
-	return at ? at[2] : 'X';
-}
-
-static void await_state(pid_t pid, const char *states)
-{
-	while (!strchr(states, state_of(pid)))
-		sleep_ms(1);
-}
-
 /* Let rank 0 receive the process ids of the other two ranks, which have not talked to
  * each other by then. */
 static void hear_pids(ptl_handle_eq_t served, pid_t *pid)
@@ -190,10 +172,10 @@ static void direct(ptl_handle_eq_t served, ptl_handle_md_t md)
 	pid_t pid[ROLES] = {0};
 	hear_pids(served, pid);
 	kill(pid[VICTIM], SIGSTOP);
-	await_state(pid[VICTIM], "T");
+	mp_check(await_stopped(pid[VICTIM]), "the victim still runs");
 	mp_put(md, 0, 8, PTL_NO_ACK_REQ, SENDER, LAST, 0, 0);
 	(void)mp_expect(eq, PTL_EVENT_SEND_END);
-	await_state(pid[SENDER], "ZX");
+	mp_check(await_thread_state(pid[SENDER], 'Z'), "the sender has not ended");
 	kill(pid[VICTIM], SIGCONT);
 }
 

@@ -25,6 +25,7 @@
 #include "launcher/loop.h"
 #include "launcher/rdv/table.h"
 #include "launcher/yod/yod.h"
+#include "support/asleep.h"
 #include "support/descriptors.h"
 #include "support/patience.h"
 #include "shm/job.h"
@@ -900,17 +901,6 @@ RDV_CASE(rdv_waits_for_the_fate_of_a_rank_that_never_joins, FATES_SOON)
 		p3_loop_run(&w->loop, p3_now_ms() + 5);
 }
 
-static bool first_thread_has_ended(pid_t pid)
-{
-	char name[40], line[512] = "";
-	snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(name, "re");
-	assert_non_null(f);
-	(void)fgets(line, sizeof line, f);
-	fclose(f);
-	return strstr(line, ") Z ");
-}
-
 static void *pause_for_ever(void *arg)
 {
 	for (;;)
@@ -929,7 +919,7 @@ RDV_CASE(rdv_tells_the_end_of_a_thread_from_that_of_a_process, PLAIN)
 			_exit(1);
 		pthread_exit(NULL);
 	}
-	while (!first_thread_has_ended(pid))
+	while (thread_state(pid) != 'Z')
 		sched_yield();
 	bool lives = !p3_reap_is_ending(pid);
 	kill(pid, SIGKILL);
