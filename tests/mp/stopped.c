@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stopped [outrun] - rank 1 is stopped (SIGSTOP) while rank 0 keeps sending to it; the
- * other ranks talk to each other and to rank 0.  Nothing fails, and all messages arrive
- * when rank 1 goes on: once, in their order, with their bytes.
- *
- *	stopped		puts and gets of all lengths; the others are not slowed
- *	stopped outrun	rank 0 sends until a call says PTL_NO_SPACE, and goes on trying:
- *			its memory stays as it is, and in the end there is room again
+ * stopped - rank 1 is stopped (SIGSTOP) while rank 0 keeps sending puts and gets of all
+ * lengths to it, and talks to the other ranks, which are not slowed.  Nothing fails, and
+ * all messages arrive when rank 1 goes on: once, in their order, with their bytes.
  */
 #include "../support/asleep.h"
-#include "../support/memory.h"
 #include "mp.h"
 
 #include <signal.h>
@@ -18,18 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BITS = 1, HELLO, PID, WORD, VICTIM = 1, SINK = 100000 };
-enum { ROUNDS = 200, PUTS = 600, GETS = 60 };        /* stopped */
-enum { REFUSED = 20000, TALKS = 500, LENGTHS = 64 }; /* outrun */
+enum { BITS = 1, HELLO, PID, VICTIM = 1, SINK = 100000 };
+enum { ROUNDS = 200, PUTS = 600, GETS = 60 };
 
-static bool outruns;
 static ptl_handle_eq_t eq;
 
 static ptl_size_t length_of(uint64_t seq)
 {
 	uint64_t dice = mp_mix(seq);
-	if (outruns)
-		return seq % 500 == 7 ? 30000 : (dice >> 8) % LENGTHS;
 	if (seq % 100 == 50)
 		return 1 << 20;
 	return (dice >> 8) % (dice % 4 ? 300 : 30000);
@@ -146,99 +137,15 @@ static void source(void)
 	mp_check(during < 3 * before + 0.5, "the others were slowed");
 }
 
-/* ---- outrun ---- */
-
-static int put(ptl_handle_md_t md, unsigned to, uint64_t seq)
-{
-	return PtlPutRegion(md, mp_cut(0, VICTIM, seq), length_of(seq), PTL_ACK_REQ,
-		mp.id[to], MP_PORTAL, 0, BITS, 0, seq);
-}
-
-static void talk(ptl_handle_md_t md, unsigned to)
-{
-	static uint64_t ns[TALKS];
-	for (unsigned i = 0; i < TALKS; i++) {
-		uint64_t t = now_ns();
-		mp_put(md, 0, 8, PTL_ACK_REQ, to, BITS, 0, 0);
-		(void)mp_expect(eq, PTL_EVENT_ACK);
-		ns[i] = now_ns() - t;
-	}
-	double median = (double)mp_median(ns, TALKS) / 1e3; /* it also sorts */
-	printf("rank %u to rank %u meanwhile: %.1f us in the median, 99 %% within %.1f "
-	       "us\n",
-		mp.rank, to, median, (double)mp_percentile(ns, TALKS, 99) / 1e3);
-}
-
-static uint64_t outrun(ptl_handle_md_t md)
-{
-	uint64_t n = 0;
-	int rc;
-	while ((rc = put(md, VICTIM, n)) == PTL_OK)
-		n++;
-	mp_check(rc == PTL_NO_SPACE, "%s", PtlErrorStr((unsigned)rc));
-	unsigned long before = memory_kib("Pss");
-	uint64_t start = now_ns();
-	for (unsigned i = 0; i < REFUSED; i++)
-		mp_check(put(md, VICTIM, n) == PTL_NO_SPACE, "there is room again?");
-	unsigned long after = memory_kib("Pss");
-	printf("refused after %llu; %d times more in %.2f s: memory %lu -> %lu KiB\n",
-		(unsigned long long)n, REFUSED, (double)(now_ns() - start) / 1e9, before,
-		after);
-	mp_check(after < before + 1024, "memory grows while calls are refused");
-	return n;
-}
-
-/* Send a word to a rank, without acknowledgement: no operation is kept for it. */
-static void tell(unsigned to, uint64_t what)
-{
-	static uint64_t word;
-	static ptl_handle_md_t md = PTL_INVALID_HANDLE;
-	if (md == PTL_INVALID_HANDLE)
-		md = mp_bind(&word, sizeof word, PTL_EQ_NONE, 0);
-	mp_put(md, 0, sizeof word, PTL_NO_ACK_REQ, to, WORD, 0, what);
-}
-
-static void outrunner(ptl_handle_eq_t told)
-{
-	ptl_handle_eq_t acked = mp_queue(1 << 18);
-	ptl_handle_md_t md =
-		mp_bind(mp_pattern, MP_PATTERN, acked, PTL_MD_EVENT_END_DISABLE);
-	pid_t pid = stop_victim();
-	uint64_t n = outrun(md);
-	tell(2, 0);
-	tell(3, 0);
-	(void)mp_expect(told, PTL_EVENT_PUT_END);
-	(void)mp_expect(told, PTL_EVENT_PUT_END);
-	mp_check(kill(pid, SIGCONT) == 0, "cannot wake rank 1");
-	for (uint64_t i = 0; i < n; i++)
-		(void)mp_expect(acked, PTL_EVENT_ACK);
-	mp_check(put(md, VICTIM, n) == PTL_OK, "there is no room after all");
-	(void)mp_expect(acked, PTL_EVENT_ACK);
-	tell(VICTIM, n + 1);
-}
-
-static void talker(ptl_handle_eq_t told)
-{
-	ptl_handle_md_t md = mp_bind(mp_pattern, 64, eq, PTL_MD_EVENT_END_DISABLE);
-	(void)mp_expect(told, PTL_EVENT_PUT_END);
-	talk(md, 0);
-	talk(md, 5 - mp.rank);
-	tell(0, 0);
-}
-
 /* ---- the stopped rank ---- */
 
-/* Take all of rank 0's messages; if their number is not known, its word tells it. */
-static void victim(ptl_handle_eq_t told, const char *in, uint64_t all)
+/* Take all of rank 0's messages. */
+static void victim(const char *in)
 {
 	uint64_t started = 0, ended = 0;
 	ptl_size_t next = 0;
-	ptl_event_t ev;
-	while (started < all || ended < all) {
-		if (all == UINT64_MAX && mp_poll(told, &ev))
-			all = ev.hdr_data;
-		if (!mp_next_within(eq, 50, &ev))
-			continue;
+	while (started < PUTS || ended < PUTS) {
+		ptl_event_t ev = mp_next(eq);
 		uint64_t seq = ev.hdr_data;
 		mp_check(ev.ni_fail_type == PTL_NI_OK && ev.mlength == length_of(seq),
 			"message %llu fails, or is short", (unsigned long long)seq);
@@ -255,19 +162,17 @@ static void victim(ptl_handle_eq_t told, const char *in, uint64_t all)
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	static char in[32 << 20], sink[SINK];
 	static pid_t me;
 	unsigned put = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
 	unsigned get = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE;
-	outruns = argc > 1 && strcmp(argv[1], "outrun") == 0;
 	mp_start();
 	mp_check(mp.size == 4, "four ranks, please");
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	ptl_handle_eq_t told = mp_queue(8);
 	me = getpid();
-	eq = mp_queue(outruns && mp.rank == VICTIM ? 1 << 19 : 4 * PUTS);
+	eq = mp_queue(4 * PUTS);
 	theirs = mp_queue(4 * PUTS);
 	if (mp.rank == VICTIM)
 		mp_attach(BITS, in, sizeof in, PTL_MD_OP_PUT | MP_STARTS, eq);
@@ -275,16 +180,11 @@ int main(int argc, char **argv)
 		mp_attach(BITS, sink, sizeof sink, put, PTL_EQ_NONE);
 	mp_attach(HELLO, mp_pattern, MP_PATTERN, get, PTL_EQ_NONE);
 	mp_attach(PID, &me, sizeof me, get, PTL_EQ_NONE);
-	mp_attach(WORD, sink, sizeof sink, put, told);
 	mp_barrier();
 	if (mp.rank == VICTIM)
-		victim(told, in, outruns ? UINT64_MAX : PUTS);
-	else if (mp.rank == 0 && outruns)
-		outrunner(told);
+		victim(in);
 	else if (mp.rank == 0)
 		source();
-	else if (outruns)
-		talker(told);
 	mp_end();
 	return 0;
 }

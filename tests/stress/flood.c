@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flood SECONDS - five ranks send to rank 2, which is stopped (SIGSTOP) for this time
+ * flood SECONDS - five ranks, of one host or of several, send to rank 2, which is stopped
+ * (SIGSTOP) for this time
  *
  * Each sends until a call says PTL_NO_SPACE, and goes on trying.  As long as no call
- * succeeds, no rank's memory grows any more.  When rank 2 goes on, all
- * that was accepted arrives, once, in its order, with its bytes.
+ * succeeds, no rank's memory grows any more.  The five reach each other meanwhile.  When
+ * rank 2 goes on, all that was accepted arrives, once, in its order, with its bytes.
  */
 #include "../mp/mp.h"
 #include "../support/asleep.h"
