@@ -4,7 +4,7 @@
 
 . "$(dirname "$0")/mp.sh"
 
-# Beginnings and ends of processes: without yod, forked, executed, wrapped, absent.
+# Beginnings and ends of processes: without yod, with a child, wrapped, absent.
 life() {
 	life=$MP_BIN/mp_life absent=$MP_BIN/mp_absent
 
@@ -20,7 +20,7 @@ life() {
 	fine "a job of one" 1 "$P3_YOD" -sz 1 "$life" self
 	fine "two and four" 2 "$P3_YOD" -sz 2 "$life" self
 	fine "four" 4 "$P3_YOD" -sz 4 "$life" self
-	for what in fork child exec again; do
+	for what in child again; do
 		fine "$what without yod" 1 "$life" $what
 		fine $what 3 "$P3_YOD" -sz 3 "$life" $what
 	done

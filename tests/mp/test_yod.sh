@@ -334,14 +334,6 @@ sorted_out() {
 	sort "$dir/out" | tr '\n' ','
 }
 
-case_said_barrier() {
-	run -sz 4 "$YOD_NODE" hello join barrier barrier leave join:2 barrier leave
-	same status 0 $status
-	same released 12 "$(grep -c 'released 0' "$dir/out")"
-	run -sz 3 "$YOD_NODE" hello 2:exit:0 barrier
-	same released "0 released 32,1 released 32," "$(sorted_out)"
-}
-
 case_said_died() {
 	run -sz 3 --keep-going "$YOD_NODE" hello join barrier 1:die:9 wait:DIED drop leave
 	same status 137 $status
@@ -349,23 +341,6 @@ case_said_died() {
 		"$(sorted_out)"
 	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:exit:3 wait:DIED drop leave
 	same heard "0 DIED 1 768,0 released 0,1 released 0," "$(sorted_out)"
-}
-
-case_said_left() {
-	run -sz 3 "$YOD_NODE" hello join barrier 1:leave 1:exit:0 wait:LEFT
-	same status 0 $status
-	same heard "0 LEFT 1 0,0 released 0,1 released 0,2 LEFT 1 0,2 released 0," \
-		"$(sorted_out)"
-	run -sz 2 "$YOD_NODE" hello join barrier 1:exit:0 wait:DIED drop
-	same status 0 $status
-	same "heard of one that just ends" "0 DIED 1 0,0 released 0,1 released 0," \
-		"$(sorted_out)"
-}
-
-case_said_exec() {
-	run -sz 2 "$YOD_NODE" hello join barrier 1:exec:3 wait:DIED state leave
-	same status 0 $status
-	same heard "0 DIED 1 0,0 released 0,0 state S,1 released 0," "$(sorted_out)"
 }
 
 case_said_reaped_late() {
@@ -377,22 +352,6 @@ case_said_reaped_late() {
 		gone leave
 	same "state without an answer" "0 state -," "$(sorted_out | grep -o '0 state.*' |
 		sed 's/1 rel.*//')"
-}
-
-case_said_wrapper() {
-	run -sz 2 sh -c "$YOD_NODE hello join barrier leave; $YOD_NODE hello barrier
-		$YOD_NODE hello join barrier leave; :"
-	same status 0 $status
-	same released 6 "$(grep -c 'released 0' "$dir/out")"
-}
-
-case_said_nonsense() {
-	run -sz 2 --keep-going "$YOD_NODE" hello join barrier 1:babble:hey wait:DIED leave
-	says '^yod: rank 1: sends what is no packet of this yod'
-	same heard 1 "$(grep -c '^0 DIED 1' "$dir/out")"
-	run -sz 3 --keep-going "$YOD_NODE" 0:hello:1 1:nap:500 2:nap:500 1:hello 2:hello
-	says '^yod: rank 0: layout [0-9a-f]+ of its libportals \(/.*/yod_node\) is not [0-9a-f]+, that of this yod'
-	same "nodes that are refused" "0 refused: Protocol error," "$(sorted_out)"
 }
 
 # ---- output ----

@@ -114,9 +114,9 @@ static void barrier(const char *arg)
 	printf("%u released %d\n", rank, last.status);
 }
 
-static void wait_for(const char *arg)
+static void wait_for_death(const char *arg)
 {
-	hear(strcmp(arg, "LEFT") ? P3_JOB_DIED : P3_JOB_LEFT);
+	hear(P3_JOB_DIED);
 	printf("%u %s %u %d\n", rank, arg, last.node, last.status);
 }
 
@@ -170,12 +170,6 @@ static void die(const char *arg)
 static void end(const char *arg)
 {
 	_exit(atoi(arg));
-}
-
-static void become_sleep(const char *arg)
-{
-	fcntl(sock, F_SETFD, FD_CLOEXEC);
-	execlp("sleep", "sleep", arg, (char *)NULL);
 }
 
 static void babble(const char *arg)
@@ -277,14 +271,13 @@ static const struct word {
 	{"join", join},
 	{"leave", leave},
 	{"barrier", barrier},
-	{"wait", wait_for},
+	{"wait", wait_for_death},
 	{"drop", drop},
 	{"state", state},
 	{"gone", await_gone},
 	{"nap", nap},
 	{"die", die},
 	{"exit", end},
-	{"exec", become_sleep},
 	{"babble", babble},
 	{"card", card},
 	{"packet", packet},

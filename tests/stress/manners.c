@@ -204,6 +204,8 @@ static void fork_once(unsigned n)
 {
 	ptl_sr_value_t value;
 	ptl_handle_eq_t eq;
+	unsigned rank, size;
+	void *block;
 	pid_t child = fork();
 	mp_check(child >= 0, "fork");
 	if (child) {
@@ -212,7 +214,9 @@ static void fork_once(unsigned n)
 	}
 	if (PtlNIStatus(mp.ni, PTL_SR_DROP_COUNT, &value) != PTL_NO_INIT ||
 		PtlEQAlloc(mp.ni, 4, PTL_EQ_HANDLER_NONE, &eq) != PTL_NO_INIT ||
-		PtlNIFini(mp.ni) != PTL_NO_INIT || PtlXBarrier() != PTL_NO_INIT)
+		PtlGetRank(mp.ni, &rank, &size) != PTL_NO_INIT ||
+		PtlXAlloc(8, &block) != PTL_NO_INIT || PtlXBarrier() != PTL_NO_INIT ||
+		PtlNIFini(mp.ni) != PTL_NO_INIT)
 		_exit(1);
 	if (n % 3 == 0)
 		execl("/bin/true", "true", (char *)NULL);
