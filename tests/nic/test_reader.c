@@ -557,6 +557,7 @@ static void liar(NODE_ARGS)
 CASE(exchange_does_not_wait_for_a_liar)
 {
 	run_without_cma(3, liar);
+	print_message("# tried: %d exchanges\n", EXCHANGES);
 }
 
 int main(void)

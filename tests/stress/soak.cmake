@@ -28,16 +28,6 @@ add_executable(stress_hostile hostile.c honest_cci.c attack.c lifeline.c streams
 target_link_libraries(stress_hostile PRIVATE portals_static p3_build)
 target_include_directories(stress_hostile PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 
-add_executable(stress_liar liar.c ../mp/mp.c)
-target_link_libraries(stress_liar PRIVATE portals_static p3_build)
-target_include_directories(stress_liar PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
-foreach(mode lease dedicated park)
-  soak_job(liar_${mode} 3 liar)
-  set_property(TEST stress_liar_${mode} APPEND PROPERTY ENVIRONMENT PTL3_MODE=${mode}
-    PTL3_MOVER=window PTL3_HUGEPAGES=off)
-endforeach()
-p3_matrix(stress_liar_dedicated stress_liar_park)
-
 # soak_driver(name script arguments...)
 function(soak_driver name script)
   p3_add_test(stress_${name} stress ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
