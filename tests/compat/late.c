@@ -5,6 +5,8 @@
  *	late style stagger_ms up|down gap_ms
  *
  *	put	one to all, without ACK; SEND_END of each, then as many from the others
+ *	ack	the same with ACK, and the ACK of each
+ *	long	the same with puts of LONG bytes, which their targets read
  *	get	one from all, each of which shows its own number
  *	unlink	put, whose descriptor is unlinked as soon as the call has returned
  *	leave	rank 0 puts, waits for its SEND_END, and ends; the others take that
@@ -33,7 +35,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 64, IN = 7, SHOWN = 9, LIMIT_S = 400 };
+enum { MOST = 64, IN = 7, SHOWN = 9, LONG_IN = 11, LONG = 200000, LIMIT_S = 400 };
 
 static struct {
 	ptl_handle_eq_t in, out;
@@ -81,12 +83,11 @@ static void open_doors(void)
 
 /* ---- messages ---- */
 
-static ptl_handle_md_t put_own(unsigned to)
+static ptl_handle_md_t put_own(unsigned to, ptl_ack_req_t ack)
 {
 	me.own[to] = word(mp.rank, to);
 	ptl_handle_md_t md = mp_bind(&me.own[to], sizeof me.own[to], me.out, 0);
-	mp_put(md, 0, sizeof me.own[to], PTL_NOACK_REQ, to, IN,
-		sizeof me.got[0] * mp.rank, 0);
+	mp_put(md, 0, sizeof me.own[to], ack, to, IN, sizeof me.got[0] * mp.rank, 0);
 	return md;
 }
 
@@ -119,9 +120,32 @@ static void take(unsigned n)
 static void put_to_all(void)
 {
 	OTHERS(i)
-	(void)put_own(i);
+	(void)put_own(i, PTL_NOACK_REQ);
 	expect_of_all(PTL_EVENT_SEND_END);
 	take(mp.size - 1);
+}
+
+static void put_until_acks(void)
+{
+	OTHERS(i)
+	(void)put_own(i, PTL_ACK_REQ);
+	expect_of_all(PTL_EVENT_ACK);
+	take(mp.size - 1);
+}
+
+static void put_long_to_all(void)
+{
+	static unsigned char out[LONG], in[MOST][LONG];
+	ptl_handle_md_t md = mp_bind(out, LONG, me.out, 0);
+	mp_attach(LONG_IN, in, sizeof in, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, me.in);
+	mp_fill(out, LONG, mp.rank);
+	OTHERS(i)
+	mp_put(md, 0, LONG, PTL_NOACK_REQ, i, LONG_IN, (ptl_size_t)LONG * mp.rank, 0);
+	expect_of_all(PTL_EVENT_SEND_END);
+	OTHERS(i)
+	(void)mp_expect(me.in, PTL_EVENT_PUT_END);
+	OTHERS(i)
+	mp_compare(in[i], LONG, i, "a long put");
 }
 
 /* Get from all; stay until the others have got their words, too. */
@@ -141,7 +165,7 @@ static void get_from_all(void)
 static void put_and_unlink(void)
 {
 	OTHERS(i)
-	mp_ok(PtlMDUnlink(put_own(i)));
+	mp_ok(PtlMDUnlink(put_own(i, PTL_NOACK_REQ)));
 	take(mp.size - 1);
 }
 
@@ -153,7 +177,7 @@ static void put_and_end(void)
 		return;
 	}
 	OTHERS(i)
-	(void)put_own(i);
+	(void)put_own(i, PTL_NOACK_REQ);
 	expect_of_all(PTL_EVENT_SEND_END);
 }
 
@@ -167,7 +191,7 @@ static void put_unlink_and_end(void)
 	}
 	OTHERS(i)
 	{
-		mp_ok(PtlMDUnlink(put_own(i)));
+		mp_ok(PtlMDUnlink(put_own(i, PTL_NOACK_REQ)));
 		me.own[i] = 0;
 		mp_check(mp_poll(me.out, &ev) && ev.ni_fail_type == PTL_NI_OK,
 			"no SEND_END of the put to %u", i);
@@ -219,7 +243,8 @@ static const struct style {
 	const char *name;
 	void (*play)(void);
 	enum end end;
-} styles[] = {{"put", put_to_all, BY_FINI}, {"get", get_from_all, BY_FINI},
+} styles[] = {{"put", put_to_all, BY_FINI}, {"ack", put_until_acks, BY_FINI},
+	{"long", put_long_to_all, BY_FINI}, {"get", get_from_all, BY_FINI},
 	{"unlink", put_and_unlink, BY_FINI}, {"leave", put_and_end, BY_FINI},
 	{"exit", put_and_end, BY_EXIT}, {"part", put_unlink_and_end, BY_FINI},
 	{"two", put_from_the_first_of_two, BY_FINI},

@@ -37,4 +37,5 @@ status=0
 for job in "${jobs[@]}"; do
 	wait "$job" || status=$?
 done
+echo "# tried: $(($# * ${LATE_RUNS:-1})) jobs"
 exit $status
