@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long match lists: gaps between entries that are used up, and requests that are looked
- * at ahead.  unit/test_match_list compares lists and their index with an array.
+ * Long match lists: requests that are looked at ahead.  unit/test_match_list compares
+ * lists and their index with an array.
  */
 #include "cases.h"
 
@@ -10,50 +10,6 @@
 #include "nic/run/lease.h"
 
 enum { PT = 5 };
-
-/* Put every new entry directly behind the first one, or before the last one. */
-static void fill_gap(ptl_handle_ni_t ni, ptl_ins_pos_t position, ptl_handle_eq_t eq,
-	unsigned char *mark, unsigned n)
-{
-	ptl_handle_me_t first = me_last(ni, PT, 1, 0, PTL_RETAIN), at;
-	ptl_handle_me_t last = me_last(ni, PT, 1, 0, PTL_RETAIN);
-	ptl_handle_md_t handle;
-	for (unsigned i = 0; i < n; i++) {
-		ptl_md_t md = md_of(&mark[i], 1, MD_ANY, eq);
-		md.options |= PTL_MD_EVENT_START_DISABLE;
-		md.threshold = 1;
-		CHECK_OK(PtlMEInsert(position == PTL_INS_AFTER ? first : last, anybody(),
-			7, 0, PTL_RETAIN, position, &at));
-		CHECK_OK(PtlMDAttach(at, md, PTL_RETAIN, &handle));
-	}
-}
-
-/* Halve the gap until there is none: the list is relabelled, and keeps its order. */
-static void gap_keeps_order(ptl_handle_ni_t ni, ptl_ins_pos_t position)
-{
-	static unsigned char mark[200];
-	const unsigned n = sizeof mark;
-	ptl_handle_eq_t eq = eq_new(ni, 16);
-	ptl_handle_md_t from = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
-	fill_gap(ni, position, eq, mark, n);
-	for (unsigned i = 0; i < n; i++) {
-		CHECK_OK(put_to(ni, from, 0, PT, 7, PTL_NO_ACK_REQ));
-		ptl_event_t ev = expect(eq, PTL_EVENT_PUT_END);
-		CHECK(ev.md.start == &mark[position == PTL_INS_AFTER ? n - 1 - i : i]);
-	}
-}
-
-NODES_CASE(entries_always_fit_behind_one, 1)
-{
-	gap_keeps_order(ni, PTL_INS_AFTER);
-}
-
-NODES_CASE(entries_always_fit_before_one, 1)
-{
-	gap_keeps_order(ni, PTL_INS_BEFORE);
-}
-
-/* ---- prefetched requests ---- */
 
 enum { LONG = P3_LONG + 100, BURST = 24 /* fits a full lane */, BYTES = 200 };
 

@@ -227,28 +227,6 @@ CASE(ticks_are_those_of_the_clock)
 #endif
 }
 
-CASE(record_costs)
-{
-	enum { TURNS = 1000000 };
-	void *region = new_region(0);
-	uint64_t w[4], began = p3_now_ns(), between;
-	for (uint64_t i = 0; i < TURNS; i++) {
-		words_of(i, w);
-		w[0] = p3_trace_ticks(header_of(region)->clock);
-		p3_trace_write(
-			p3_trace_at(region, RECORDS, P3_TRACE_FW), RECORDS - 1, i, w);
-		p3_release(&header_of(region)->head[P3_TRACE_FW], i + 1); /* TRACE.1 */
-	}
-	between = p3_now_ns();
-	for (uint64_t i = 0; i < TURNS; i++)
-		(void)write_host(region, p3_trace_ticks(header_of(region)->clock));
-	print_message("# a record of the firmware %.1f ns, of a host thread %.1f ns\n",
-		(double)(between - began) / TURNS,
-		(double)(p3_now_ns() - between) / TURNS);
-	assert_int_equal(header_of(region)->head[P3_TRACE_HOST], TURNS);
-	free(region);
-}
-
 /* ---- invalid regions ---- */
 
 /* Write anywhere, or into often read words: the header, heads, points and messages. */

@@ -3,7 +3,6 @@
 
 #include "shm/heap.h"
 #include "shm/layout.h"
-#include "unit/torture.h"
 #include "support/cases.h"
 
 #include <dlfcn.h>
@@ -200,24 +199,6 @@ CASE(reader_reaches_every_page)
 	close(fd);
 	p3_heap_free(h, block);
 	p3_heap_keep(h);
-}
-
-/* The views of peers that come and go, each with a heap of another length. */
-CASE(closed_view_takes_no_addresses)
-{
-	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
-	uint64_t before = address_space();
-	for (uint64_t len = (uint64_t)1 << 30; len < (uint64_t)2 << 30; len += P3_HUGE) {
-		struct p3_heap_view v;
-		int fd = memfd_create("heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		assert_int_equal(ftruncate(fd, (off_t)len), 0);
-		assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
-		assert_int_equal(p3_heap_view_open(fd, len, &v), 0);
-		assert_true(p3_heap_view_reach(&v, len - 1, 1));
-		p3_heap_view_close(&v);
-		close(fd);
-	}
-	assert_true(address_space() < before + P3_HUGE);
 }
 
 CASE(view_of_no_heap_is_refused)

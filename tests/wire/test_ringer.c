@@ -40,17 +40,6 @@ static void await(enum p3_counter c, uint64_t value)
 	}
 }
 
-/* Wait until the wire has sent this number of frames since `before`. */
-static void await_frames(uint64_t before, uint64_t frames)
-{
-	struct patience p = patience_begin();
-	while (p3_nic_counter(nic(), P3_C_FAR_OUT) < before + frames) {
-		CHECK(!patience_is_over(&p));
-		/* pause: between two looks */
-		sleep_ms(1);
-	}
-}
-
 /* Return the queue of a target of puts with these bits. */
 static ptl_handle_eq_t target(ptl_handle_ni_t ni, ptl_match_bits_t bits)
 {
@@ -89,6 +78,33 @@ static void greet(
 	sync_nodes();
 }
 
+/* A node that sends, and its target, which stands still and acknowledges no frame. */
+struct held {
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t md;
+};
+
+static struct held hold_target(unsigned rank, ptl_handle_ni_t ni)
+{
+	struct held h = {target(ni, BITS), source(ni)};
+	greet(rank, ni, h.md, h.eq);
+	if (rank == 1)
+		nic_hold(nic());
+	sync_nodes();
+	return h;
+}
+
+/* Let the target go on, which gets the one put of the sender. */
+static void release_target(unsigned rank, const struct held *h)
+{
+	sync_nodes();
+	if (rank == 1) {
+		p3_lease_leave(nic());
+		(void)expect(h->eq, PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
 /* ---- the descriptor ---- */
 
 /* Sleep as a thread does that waits for messages: arm the word, run a pass, give up the
@@ -109,24 +125,14 @@ static bool sleep_once(uint64_t ns)
  * may also end at once, because the wire already needs the next pass. */
 NODES_CASE(a_sleeper_is_rung_for_frames_without_acknowledgement, 2)
 {
-	ptl_handle_eq_t eq = target(ni, BITS);
-	ptl_handle_md_t md = source(ni);
-	greet(rank, ni, md, eq);
-	if (rank == 1)
-		nic_hold(nic());
-	sync_nodes();
+	struct held h = hold_target(rank, ni);
 	if (rank == 0) {
 		uint64_t before = counter(RINGS);
-		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		CHECK_OK(put_to(ni, h.md, 1, PT, BITS, PTL_NOACK_REQ));
 		while (counter(RINGS) < before + SOME)
 			CHECK(sleep_once(LONGEST_NS));
 	}
-	sync_nodes();
-	if (rank == 1) {
-		p3_lease_leave(nic());
-		(void)expect(eq, PTL_EVENT_PUT_END);
-	}
-	sync_nodes();
+	release_target(rank, &h);
 }
 
 /* Once all frames are acknowledged, and late ones have come, a node sleeps until the next
@@ -146,27 +152,17 @@ NODES_CASE(nothing_rings_when_all_is_acknowledged, 2)
 /* The NIC thread sleeps when its program sends and then computes. */
 NODES_CASE(the_nic_thread_is_rung_while_its_program_computes, 2)
 {
-	ptl_handle_eq_t eq = target(ni, BITS);
-	ptl_handle_md_t md = source(ni);
-	greet(rank, ni, md, eq);
-	if (rank == 1)
-		nic_hold(nic());
-	sync_nodes();
+	struct held h = hold_target(rank, ni);
 	if (rank == 0) {
-		uint64_t sent = p3_nic_counter(nic(), P3_C_FAR_OUT);
+		uint64_t sent = counter(P3_C_FAR_OUT);
 		await(P3_G_NIC_ASLEEP, 1);
 		uint64_t before = counter(RINGS);
-		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
-		await_frames(sent, 4 * SOME);
+		CHECK_OK(put_to(ni, h.md, 1, PT, BITS, PTL_NOACK_REQ));
+		await(P3_C_FAR_OUT, sent + 4 * SOME);
 		CHECK(counter(RINGS) >= before + SOME);
 		CHECK_EQ(counter(NAPS), 0);
 	}
-	sync_nodes();
-	if (rank == 1) {
-		p3_lease_leave(nic());
-		(void)expect(eq, PTL_EVENT_PUT_END);
-	}
-	sync_nodes();
+	release_target(rank, &h);
 }
 
 /* The thread of a program that waits is rung, and so is the NIC thread after it: the one
@@ -175,29 +171,20 @@ NODES_CASE(a_waiting_program_is_rung_and_then_its_nic_thread, 2)
 {
 	ptl_event_t ev;
 	int which;
-	ptl_handle_eq_t eq = target(ni, BITS), none = eq_new(ni, 4);
-	ptl_handle_md_t md = source(ni);
-	greet(rank, ni, md, eq);
-	if (rank == 1)
-		nic_hold(nic());
-	sync_nodes();
+	ptl_handle_eq_t none = eq_new(ni, 4);
+	struct held h = hold_target(rank, ni);
 	if (rank == 0) {
-		uint64_t sent = p3_nic_counter(nic(), P3_C_FAR_OUT), before;
-		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		uint64_t sent = counter(P3_C_FAR_OUT), before;
+		CHECK_OK(put_to(ni, h.md, 1, PT, BITS, PTL_NOACK_REQ));
 		for (before = counter(RINGS); counter(RINGS) < before + SOME;
-			sent = p3_nic_counter(nic(), P3_C_FAR_OUT))
+			sent = counter(P3_C_FAR_OUT))
 			CHECK_RC(PtlEQPoll(&none, 1, 100, &ev, &which), PTL_EQ_EMPTY);
 		before = counter(RINGS);
-		await_frames(sent, 4 * SOME);
+		await(P3_C_FAR_OUT, sent + 4 * SOME);
 		CHECK(counter(RINGS) >= before + SOME);
 		CHECK_EQ(counter(NAPS), 0);
 	}
-	sync_nodes();
-	if (rank == 1) {
-		p3_lease_leave(nic());
-		(void)expect(eq, PTL_EVENT_PUT_END);
-	}
-	sync_nodes();
+	release_target(rank, &h);
 }
 
 /* ---- counts ---- */
@@ -226,16 +213,11 @@ static bool rings_cost_few_passes(void)
  * does the work, and the last one before it sleeps again. */
 NODES_CASE(a_ring_costs_few_passes, 2)
 {
-	ptl_handle_eq_t eq = target(ni, BITS);
-	ptl_handle_md_t md = source(ni);
-	greet(rank, ni, md, eq);
-	if (rank == 1)
-		nic_hold(nic());
-	sync_nodes();
+	struct held h = hold_target(rank, ni);
 	if (rank == 0) {
-		awaited = eq;
+		awaited = h.eq;
 		struct side *side = side_start(wait_for_event, NULL);
-		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+		CHECK_OK(put_to(ni, h.md, 1, PT, BITS, PTL_NOACK_REQ));
 		await(RINGS, counter(RINGS) + SOME);
 		while (!p3_get(&nic()->watcher))
 			sleep_ms(1);
@@ -251,8 +233,8 @@ NODES_CASE(a_ring_costs_few_passes, 2)
 	} else {
 		sync_nodes();
 		p3_lease_leave(nic());
-		(void)expect(eq, PTL_EVENT_PUT_END);
-		CHECK_OK(put_to(ni, md, 0, PT, BITS, PTL_NOACK_REQ));
+		(void)expect(h.eq, PTL_EVENT_PUT_END);
+		CHECK_OK(put_to(ni, h.md, 0, PT, BITS, PTL_NOACK_REQ));
 	}
 	sync_nodes();
 }
@@ -436,17 +418,12 @@ static bool child_is_clean(ptl_handle_ni_t ni)
  * keeps the thread from ringing. */
 NODES_CASE(a_forked_child_leaves_the_descriptors_alone, 2)
 {
-	ptl_handle_eq_t eq = target(ni, BITS);
-	ptl_handle_md_t md = source(ni);
-	greet(rank, ni, md, eq);
-	if (rank == 1)
-		nic_hold(nic());
-	sync_nodes();
+	struct held h = hold_target(rank, ni);
 	for (unsigned i = 0; i < 2 && rank == 0; i++) {
 		int status = -1, hold[2];
 		CHECK(pipe(hold) == 0);
 		if (i == 0)
-			CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
+			CHECK_OK(put_to(ni, h.md, 1, PT, BITS, PTL_NOACK_REQ));
 		pid_t child = fork();
 		CHECK(child >= 0);
 		if (!child) { /* wait with or without the descriptors */
@@ -461,12 +438,7 @@ NODES_CASE(a_forked_child_leaves_the_descriptors_alone, 2)
 		await(RINGS, counter(RINGS) + SOME);
 	}
 	CHECK_EQ(counter(NAPS), 0);
-	sync_nodes();
-	if (rank == 1) {
-		p3_lease_leave(nic());
-		(void)expect(eq, PTL_EVENT_PUT_END);
-	}
-	sync_nodes();
+	release_target(rank, &h);
 }
 
 /* A filter of system calls refuses the wire's descriptor, for the rest of the process. */
