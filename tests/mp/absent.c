@@ -6,8 +6,8 @@
  *		 ended, then all of them fail
  *	bound	 rank 1 never calls it and stays, and PTL3_ABSENT is hold:1: they fail
  *	ended	 rank 1's process has ended with status 0, without PtlNIFini: they fail
- *	late	 rank 0 puts to rank 1, which comes late and answers
- *	lost	 the same after five puts, which are lost, since PTL3_ABSENT is drop
+ *	lost	 rank 1 comes late: five puts are lost, since PTL3_ABSENT is drop, and
+ *		 the next one is answered
  */
 #include "mp.h"
 
@@ -81,18 +81,6 @@ static void fail_to_talk(bool waits, bool lets_go)
 	puts("all fail");
 }
 
-/* Put before rank 1 joins, which it does behind the barrier: the answer comes then. */
-static void put_early(void)
-{
-	static uint64_t word = 1;
-	ptl_handle_md_t md = mp_bind(&word, sizeof word, eq, 0);
-	mp_put(md, 0, 8, PTL_ACK_REQ, 1, BITS, 0, 0);
-	mp_barrier();
-	(void)mp_expect(eq, PTL_EVENT_SEND_END);
-	(void)mp_expect(eq, PTL_EVENT_ACK);
-	puts("answered");
-}
-
 /* Five puts are lost before rank 1 joins; the put after that has an answer. */
 static void lose_early(void)
 {
@@ -115,7 +103,7 @@ static void lose_early(void)
 
 /* ---- rank 1 ---- */
 
-static void come_late(bool lost)
+static void come_late(void)
 {
 	static uint64_t word;
 	int most;
@@ -124,8 +112,7 @@ static void come_late(bool lost)
 	mp_start();
 	ptl_handle_eq_t in = mp_queue(16);
 	mp_attach(BITS, &word, sizeof word, PTL_MD_OP_PUT, in);
-	if (lost)
-		mp_barrier();
+	mp_barrier();
 	(void)mp_expect(in, PTL_EVENT_PUT_END);
 	mp_check(word == 1, "wrong hello");
 	mp_end();
@@ -170,8 +157,8 @@ static bool is(const char *what, const char *word)
 
 static _Noreturn void rank_1(const char *what)
 {
-	if (is(what, "late") || is(what, "lost"))
-		come_late(is(what, "lost"));
+	if (is(what, "lost"))
+		come_late();
 	else if (is(what, "ended"))
 		go_away();
 	else
@@ -187,8 +174,8 @@ int main(int argc, char **argv)
 	mp_start();
 	mp_check(mp.size == 2, "two ranks, please");
 	eq = mp_queue(256);
-	if (is(what, "late") || is(what, "lost")) {
-		is(what, "late") ? put_early() : lose_early();
+	if (is(what, "lost")) {
+		lose_early();
 		mp_end();
 		return 0;
 	}

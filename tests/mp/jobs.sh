@@ -41,8 +41,6 @@ life() {
 	done
 	succeeds "partner stays away" "$P3_YOD" -sz 2 -x PTL3_ABSENT=hold:1 "$absent" bound
 	says "partner stays away" '^all fail$'
-	succeeds "partner late" "$P3_YOD" -sz 2 "$absent" late
-	says "partner late" '^answered$'
 	succeeds "partner lost" "$P3_YOD" -sz 2 -x PTL3_ABSENT=drop "$absent" lost
 	says "partner lost" '^answered$'
 }
