@@ -188,7 +188,7 @@ struct gn_run {
 	char out[1 << 15], err[1 << 15];
 };
 
-/* Give a further variable to the next job; gn_job_of() forgets all of them. */
+/* Give a further variable to the next job, and to no other. */
 void gn_env(const char *name, const char *value);
 /* Run a command of the shell. */
 struct gn_run *gn_sh(const char *format, ...) __attribute__((format(printf, 1, 2)));

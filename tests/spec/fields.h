@@ -2,7 +2,7 @@
 /*
  * fields - complete checks of events, after the table in 5.3 of the digest
  *
- *	struct fields sent = fields_of_put(spec.a, md_handle, md, bits, length);
+ *	struct fields sent = fields_of(spec.a, md_handle, md, bits, length);
  *	CHECK_PAIR(eq, PTL_EVENT_SEND_START, &sent);
  *
  * Members that a struct fields does not set must be 0.
