@@ -240,16 +240,24 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
+/* clang-format off */
+OFI_NO(int, av_insertsym, struct fid_av *av, const char *node, size_t nodecnt,
+	const char *service, size_t svccnt, fi_addr_t *addr, uint64_t flags,
+	void *context)
+OFI_NO(int, av_set, struct fid_av *av, struct fi_av_set_attr *attr,
+	struct fid_av_set **set, void *context)
+/* clang-format on */
+
 static struct fi_ops av_fid_ops = OFI_FID_OPS(av_close, av_bind, ofi_no_control);
 static struct fi_ops_av av_ops = {
 	.size = sizeof av_ops,
 	.insert = av_insert,
 	.insertsvc = av_insertsvc,
-	.insertsym = ofi_no_insertsym,
+	.insertsym = av_insertsym,
 	.remove = av_remove,
 	.lookup = av_lookup,
 	.straddr = av_straddr,
-	.av_set = ofi_no_av_set,
+	.av_set = av_set,
 };
 
 int ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,

@@ -177,6 +177,17 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
+/* clang-format off */
+OFI_NO(int, domain_scalable_ep, struct fid_domain *domain, struct fi_info *info,
+	struct fid_ep **sep, void *context)
+OFI_NO(int, domain_stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr,
+	struct fid_stx **stx, void *context)
+OFI_NO(int, domain_srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr,
+	struct fid_ep **rx_ep, void *context)
+OFI_NO(int, domain_query_collective, struct fid_domain *domain,
+	enum fi_collective_op op, struct fi_collective_attr *attr, uint64_t flags)
+/* clang-format on */
+
 static struct fi_ops domain_fid_ops =
 	OFI_FID_OPS(domain_close, domain_bind, ofi_no_control);
 static struct fi_ops_domain domain_ops = {
@@ -184,13 +195,13 @@ static struct fi_ops_domain domain_ops = {
 	.av_open = ofi_av_open,
 	.cq_open = ofi_cq_open,
 	.endpoint = ofi_ep_open,
-	.scalable_ep = ofi_no_scalable_ep,
+	.scalable_ep = domain_scalable_ep,
 	.cntr_open = ofi_cntr_open,
 	.poll_open = ofi_poll_open,
-	.stx_ctx = ofi_no_stx_ctx,
-	.srx_ctx = ofi_no_srx_ctx,
+	.stx_ctx = domain_stx_ctx,
+	.srx_ctx = domain_srx_ctx,
 	.query_atomic = ofi_query_atomic,
-	.query_collective = ofi_no_query_collective,
+	.query_collective = domain_query_collective,
 	.endpoint2 = ofi_ep_open2,
 };
 

@@ -373,18 +373,38 @@ static int ep_close(struct fid *fid)
 	return 0;
 }
 
+/* clang-format off */
+OFI_NO(int, ep_tx_ctx, struct fid_ep *ep, int index, struct fi_tx_attr *attr,
+	struct fid_ep **tx, void *context)
+OFI_NO(int, ep_rx_ctx, struct fid_ep *ep, int index, struct fi_rx_attr *attr,
+	struct fid_ep **rx, void *context)
+OFI_NO(ssize_t, ep_size_left, struct fid_ep *ep)
+
+OFI_NO(int, ep_setname, fid_t fid, void *addr, size_t addrlen)
+OFI_NO(int, ep_getpeer, struct fid_ep *ep, void *addr, size_t *addrlen)
+OFI_NO(int, ep_connect, struct fid_ep *ep, const void *addr, const void *param,
+	size_t len)
+OFI_NO(int, ep_listen, struct fid_pep *pep)
+OFI_NO(int, ep_accept, struct fid_ep *ep, const void *param, size_t len)
+OFI_NO(int, ep_reject, struct fid_pep *pep, fid_t handle, const void *param, size_t len)
+OFI_NO(int, ep_shutdown, struct fid_ep *ep, uint64_t flags)
+OFI_NO(int, ep_join, struct fid_ep *ep, const void *addr, uint64_t flags,
+	struct fid_mc **mc, void *context)
+/* clang-format on */
+
 static struct fi_ops ep_fid_ops = OFI_FID_OPS(ep_close, ep_bind, ep_control);
 static struct fi_ops_ep ep_ops = {
 	.size = sizeof ep_ops,
 	.cancel = ofi_cancel,
 	.getopt = ep_getopt,
 	.setopt = ep_setopt,
-	.tx_ctx = ofi_no_tx_ctx,
-	.rx_ctx = ofi_no_rx_ctx,
-	.rx_size_left = ofi_no_size_left,
-	.tx_size_left = ofi_no_size_left,
+	.tx_ctx = ep_tx_ctx,
+	.rx_ctx = ep_rx_ctx,
+	.rx_size_left = ep_size_left,
+	.tx_size_left = ep_size_left,
 };
-static struct fi_ops_cm ep_cm;
+static struct fi_ops_cm ep_cm = {sizeof ep_cm, ep_setname, ep_getname, ep_getpeer,
+	ep_connect, ep_listen, ep_accept, ep_reject, ep_shutdown, ep_join};
 
 int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 	void *context)
@@ -409,8 +429,6 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 		free(made);
 		return rc;
 	}
-	ep_cm = ofi_no_cm;
-	ep_cm.getname = ep_getname;
 	made->fid.fid = (struct fid){FI_CLASS_EP, context, &ep_fid_ops};
 	made->fid.ops = &ep_ops;
 	made->fid.cm = &ep_cm;

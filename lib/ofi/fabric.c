@@ -39,14 +39,21 @@ static int fabric_domain2(struct fid_fabric *fabric, struct fi_info *info,
 	return flags ? -FI_EBADFLAGS : ofi_domain_open(fabric, info, domain, context);
 }
 
+/* clang-format off */
+OFI_NO(int, fabric_passive_ep, struct fid_fabric *fabric, struct fi_info *info,
+	struct fid_pep **pep, void *context)
+OFI_NO(int, fabric_wait_open, struct fid_fabric *fabric, struct fi_wait_attr *attr,
+	struct fid_wait **wait)
+/* clang-format on */
+
 static struct fi_ops fabric_fid_ops =
 	OFI_FID_OPS(fabric_close, ofi_no_bind, ofi_no_control);
 static struct fi_ops_fabric fabric_ops = {
 	.size = sizeof fabric_ops,
 	.domain = ofi_domain_open,
-	.passive_ep = ofi_no_passive_ep,
+	.passive_ep = fabric_passive_ep,
 	.eq_open = ofi_eq_open,
-	.wait_open = ofi_no_wait_open,
+	.wait_open = fabric_wait_open,
 	.trywait = fabric_trywait,
 	.domain2 = fabric_domain2,
 };
