@@ -25,15 +25,11 @@ _Static_assert(FI_MIN == (int)PTLX_MIN && FI_SUM == (int)PTLX_SUM &&
 
 /* An operation as its call describes it.  Counts are of vectors. */
 struct atomic_call {
-	const struct fi_ioc *operands, *compare;
+	const struct fi_msg_atomic *msg; /* the operands, and one place */
+	const struct fi_ioc *compare;
+	size_t compare_count;
 	struct fi_ioc *results;
-	size_t operand_count, compare_count, result_count;
-	fi_addr_t addr;
-	uint64_t there, key;
-	size_t elements; /* at the target */
-	enum fi_datatype type;
-	enum fi_op op;
-	void *context;
+	size_t result_count;
 	uint64_t flags; /* FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC, and those of the call */
 	bool silent;    /* fi_inject_atomic */
 };
@@ -117,12 +113,12 @@ static void atomic_copy(
 static const char *atomic_operands(struct ofi_req *req, const struct atomic_call *call)
 {
 	size_t size = req->rma.size;
-	if (call->operand_count == 1 && !call->compare_count &&
-		!(call->flags & FI_INJECT) && call->op != FI_ATOMIC_READ)
-		return call->operands->addr;
-	if (call->op != FI_ATOMIC_READ)
-		atomic_copy(req->rma.operands, call->operands, call->operand_count, size,
-			false);
+	const struct fi_msg_atomic *m = call->msg;
+	if (m->iov_count == 1 && !call->compare_count && !(call->flags & FI_INJECT) &&
+		m->op != FI_ATOMIC_READ)
+		return m->msg_iov->addr;
+	if (m->op != FI_ATOMIC_READ)
+		atomic_copy(req->rma.operands, m->msg_iov, m->iov_count, size, false);
 	atomic_copy(req->rma.operands + req->rma.len, call->compare, call->compare_count,
 		size, false);
 	return req->rma.operands;
@@ -157,34 +153,27 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 	size_t size, const struct ofi_peer *peer)
 {
 	bool fetches = call->flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC);
-	struct ofi_req *req = ofi_req_new(ep);
-	if (!req || !ofi_op_borrow(ep->tx, req, OFI_OF_PROGRAM)) {
-		if (req)
-			ofi_req_free(req);
+	const struct fi_msg_atomic *m = call->msg;
+	struct ofi_req *req = ofi_rma_new(ep, atomic_event);
+	if (!req)
 		return -FI_EAGAIN;
-	}
-	req->sink.event = atomic_event;
-	req->context = call->context;
+	req->context = m->context;
 	req->flags = FI_ATOMIC | (fetches ? FI_READ : FI_WRITE);
 	req->cntr = fetches ? OFI_CNTR_READ : OFI_CNTR_WRITE;
-	req->silent =
-		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
+	req->silent = ofi_tx_is_silent(ep, call->flags, call->silent);
 	req->rma.whole = req;
 	req->rma.parts = 1;
-	req->rma.err = 0;
-	req->rma.copy = NULL;
-	req->rma.over = false;
 	req->rma.size = size;
-	req->rma.len = call->elements * size;
+	req->rma.len = m->rma_iov->count * size;
 	const char *from = atomic_operands(req, call);
 	char *to = atomic_results(req, call);
 	ptl_handle_md_t md = req->op->md;
-	req->sent = fetches && call->op != FI_ATOMIC_READ; /* it has no SEND_END */
+	req->sent = fetches && m->op != FI_ATOMIC_READ; /* it has no SEND_END */
 	int rc = PtlXAtomic(fetches ? md : PTL_INVALID_HANDLE, ofi_offset(to),
 		req->sent ? ofi_node.quiet : md, ofi_offset(from), req->rma.len,
-		(ptlx_op_t)call->op, (ptlx_type_t)call->type, PTL_ACK_REQ, peer->id,
-		(ptl_pt_index_t)(OFI_PT_RMA + 2 * peer->domain), ofi_node.ac, call->key,
-		call->there, ep->number << 8 | peer->endpoint);
+		(ptlx_op_t)m->op, (ptlx_type_t)m->datatype, PTL_ACK_REQ, peer->id,
+		(ptl_pt_index_t)(OFI_PT_RMA + 2 * peer->domain), ofi_node.ac,
+		m->rma_iov->key, m->rma_iov->addr, ep->number << 8 | peer->endpoint);
 	if (OFI_UNLIKELY(rc != PTL_OK)) {
 		ofi_req_free(req);
 		return ofi_error(rc);
@@ -212,72 +201,40 @@ static ssize_t atomic_call(struct fid_ep *fid, const struct atomic_call *call)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	uint64_t kind = call->flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC);
+	const struct fi_msg_atomic *m = call->msg;
+	if (!m || m->rma_iov_count != 1 || !m->rma_iov)
+		return -FI_EINVAL;
+	size_t elements = m->rma_iov->count;
 	if (OFI_UNLIKELY(!ep->enabled || !ep->tx))
 		return -FI_EOPBADSTATE;
-	size_t most = atomic_most(call->type, call->op, kind);
+	size_t most = atomic_most(m->datatype, m->op, kind);
 	if (OFI_UNLIKELY(!most))
 		return -FI_EOPNOTSUPP;
-	if (OFI_UNLIKELY(
-		    !(ep->caps & FI_ATOMIC) || !call->elements || call->elements > most))
+	if (OFI_UNLIKELY(!(ep->caps & FI_ATOMIC) || !elements || elements > most))
 		return -FI_EINVAL;
-	if ((call->op != FI_ATOMIC_READ &&
-		    !atomic_fits(call->operands, call->operand_count, call->elements)) ||
-		!atomic_fits(
-			call->results, call->result_count, kind ? call->elements : 0) ||
+	if ((m->op != FI_ATOMIC_READ &&
+		    !atomic_fits(m->msg_iov, m->iov_count, elements)) ||
+		!atomic_fits(call->results, call->result_count, kind ? elements : 0) ||
 		!atomic_fits(call->compare, call->compare_count,
-			kind == FI_COMPARE_ATOMIC ? call->elements : 0))
+			kind == FI_COMPARE_ATOMIC ? elements : 0))
 		return -FI_EINVAL;
 	if (OFI_UNLIKELY(call->flags & ~(kind | OFI_TX_FLAGS | FI_MORE)))
 		return -FI_EBADFLAGS;
 	ssize_t rc = ofi_enter(ep->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
+	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
 	size_t bytes = kind == FI_COMPARE_ATOMIC ? ATOMIC_BYTES / 2 : ATOMIC_BYTES;
-	rc = peer ? atomic_begin(ep, call, bytes / most, peer) : -FI_EINVAL;
-	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
-		ofi_tx_full(ep);
-	ofi_leave(ep->domain);
-	return rc;
+	return ofi_tx_leave(
+		ep, peer ? atomic_begin(ep, call, bytes / most, peer) : -FI_EINVAL);
 }
 
 /* ---- calls ---- */
 
-static uint64_t atomic_flags(const struct fid_ep *fid)
-{
-	return container_of(fid, const struct ofi_ep, fid)->tx_flags;
-}
-
-/* The calls with a message, of all kinds. */
-static ssize_t atomic_message(struct fid_ep *fid, const struct fi_msg_atomic *msg,
-	const struct fi_ioc *compare, size_t compare_count, struct fi_ioc *results,
-	size_t result_count, uint64_t flags, bool silent)
-{
-	if (!msg || msg->rma_iov_count != 1 || !msg->rma_iov)
-		return -FI_EINVAL;
-	return atomic_call(fid, &(struct atomic_call){
-					.operands = msg->msg_iov,
-					.operand_count = msg->iov_count,
-					.compare = compare,
-					.compare_count = compare_count,
-					.results = results,
-					.result_count = result_count,
-					.addr = msg->addr,
-					.there = msg->rma_iov->addr,
-					.key = msg->rma_iov->key,
-					.elements = msg->rma_iov->count,
-					.type = msg->datatype,
-					.op = msg->op,
-					.context = msg->context,
-					.flags = flags,
-					.silent = silent,
-				});
-}
-
 static ssize_t atomic_writemsg(
 	struct fid_ep *fid, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	return atomic_message(fid, msg, NULL, 0, NULL, 0, flags, false);
+	return atomic_call(fid, &(struct atomic_call){.msg = msg, .flags = flags});
 }
 
 static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -288,7 +245,7 @@ static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void 
 	struct fi_msg_atomic msg = {iov, desc, count, addr, &at, 1, type, op, context, 0};
 	for (size_t i = 0; iov && i < count; i++)
 		at.count += iov[i].count;
-	return atomic_writemsg(fid, &msg, atomic_flags(fid));
+	return atomic_writemsg(fid, &msg, ofi_tx_flags(fid));
 }
 
 static ssize_t atomic_write(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -306,15 +263,18 @@ static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count,
 	const struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
 	const struct fi_rma_ioc at = {there, count, key};
 	const struct fi_msg_atomic msg = {&ioc, NULL, 1, addr, &at, 1, type, op, NULL, 0};
-	return atomic_message(fid, &msg, NULL, 0, NULL, 0, FI_INJECT, true);
+	return atomic_call(fid,
+		&(struct atomic_call){.msg = &msg, .flags = FI_INJECT, .silent = true});
 }
 
 static ssize_t atomic_fetchmsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 	struct fi_ioc *results, void **result_desc, size_t result_count, uint64_t flags)
 {
 	(void)result_desc;
-	return atomic_message(
-		fid, msg, NULL, 0, results, result_count, FI_FETCH_ATOMIC | flags, false);
+	return atomic_call(fid, &(struct atomic_call){.msg = msg,
+					.results = results,
+					.result_count = result_count,
+					.flags = FI_FETCH_ATOMIC | flags});
 }
 
 static ssize_t atomic_fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -327,7 +287,7 @@ static ssize_t atomic_fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void 
 	for (size_t i = 0; results && i < result_count; i++)
 		at.count += results[i].count;
 	return atomic_fetchmsg(fid, &msg, results, result_desc, result_count,
-		atomic_flags(fid) & ~FI_INJECT);
+		ofi_tx_flags(fid) & ~FI_INJECT);
 }
 
 static ssize_t atomic_fetch(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -346,8 +306,9 @@ static ssize_t atomic_comparemsg(struct fid_ep *fid, const struct fi_msg_atomic 
 {
 	(void)compare_desc;
 	(void)result_desc;
-	return atomic_message(fid, msg, compare, compare_count, results, result_count,
-		FI_COMPARE_ATOMIC | flags, false);
+	return atomic_call(fid,
+		&(struct atomic_call){msg, compare, compare_count, results, result_count,
+			FI_COMPARE_ATOMIC | flags, false});
 }
 
 static ssize_t atomic_comparev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -361,7 +322,7 @@ static ssize_t atomic_comparev(struct fid_ep *fid, const struct fi_ioc *iov, voi
 	for (size_t i = 0; iov && i < count; i++)
 		at.count += iov[i].count;
 	return atomic_comparemsg(fid, &msg, compare, compare_desc, compare_count, results,
-		result_desc, result_count, atomic_flags(fid) & ~FI_INJECT);
+		result_desc, result_count, ofi_tx_flags(fid) & ~FI_INJECT);
 }
 
 static ssize_t atomic_compare(struct fid_ep *fid, const void *buf, size_t count,

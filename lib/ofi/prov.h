@@ -738,6 +738,18 @@ int ofi_eq_av(struct ofi_eq *eq, struct fid *fid, void *context, uint64_t count)
 
 /* ---- ep.c, tx.c, rx.c, late.c ---- */
 
+/* Return a message without a tag as one with the tag 0, as calls of both kinds are. */
+static inline struct fi_msg_tagged ofi_untagged(const struct fi_msg *m)
+{
+	return (struct fi_msg_tagged){
+		.msg_iov = m->msg_iov,
+		.iov_count = m->iov_count,
+		.addr = m->addr,
+		.context = m->context,
+		.data = m->data,
+	};
+}
+
 int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 	void *context);
 int ofi_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
@@ -774,12 +786,53 @@ bool ofi_late_drain(struct ofi_list *list);
 /* The message, which is in no list of messages any more, is over. */
 void ofi_late_free(struct ofi_list *list, struct ofi_late *late);
 
-/* ---- mr.c, rma.c, atomic.c ---- */
-
-/* Handle all events of an endpoint that has no room for an operation. */
-void ofi_tx_full(struct ofi_ep *ep);
 /* End an exposed message whose bytes nobody fetches now, as the endpoint is closed. */
 void ofi_tx_withdraw(struct ofi_req *req);
+/* Handle all events of an endpoint that has no room for an operation. */
+void ofi_tx_full(struct ofi_ep *ep);
+
+/* Return the flags of calls that begin an operation without flags. */
+static inline uint64_t ofi_tx_flags(const struct fid_ep *fid)
+{
+	return container_of(fid, const struct ofi_ep, fid)->tx_flags;
+}
+
+/* End a call that begins an operation, and return its result. */
+static inline ssize_t ofi_tx_leave(struct ofi_ep *ep, ssize_t rc)
+{
+	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
+		ofi_tx_full(ep);
+	ofi_leave(ep->domain);
+	return rc;
+}
+
+/* Return true if the success of a call gives no completion; silent: none does so. */
+static inline bool ofi_tx_is_silent(const struct ofi_ep *ep, uint64_t flags, bool silent)
+{
+	return silent || (ep->tx_selective && !(flags & FI_COMPLETION));
+}
+
+/* ---- mr.c, rma.c, atomic.c ---- */
+
+/* Make the request of an operation, or of a part of one, with an op; NULL: there is no
+ * room now. */
+static inline struct ofi_req *ofi_rma_new(struct ofi_ep *ep,
+	void (*event)(struct ofi_sink *sink, const ptl_event_t *event))
+{
+	struct ofi_req *req = ofi_req_new(ep);
+	if (!req)
+		return NULL;
+	if (!ofi_op_borrow(ep->tx, req, OFI_OF_PROGRAM)) {
+		ofi_req_free(req);
+		return NULL;
+	}
+	req->sink.event = event;
+	req->rma.err = 0;
+	req->rma.over = false;
+	req->rma.copy = NULL;
+	return req;
+}
+
 extern struct fi_ops_mr ofi_mr_ops;
 extern struct fi_ops_rma ofi_rma_ops;
 extern struct fi_ops_atomic ofi_atomic_ops;

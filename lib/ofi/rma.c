@@ -11,19 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An operation as its call describes it. */
-struct rma_call {
-	const struct iovec *iov;
-	size_t count;
-	const struct fi_rma_iov *there;
-	size_t there_count;
-	fi_addr_t addr;
-	void *context;
-	uint64_t data;
-	uint64_t flags; /* FI_READ or FI_WRITE, and those of the call */
-	bool silent;    /* fi_inject_write and its kin */
-};
-
 enum { RMA_PARTS = 2 * OFI_IOVS };
 
 /* ---- ends ---- */
@@ -73,17 +60,9 @@ void ofi_rma_event(struct ofi_sink *sink, const ptl_event_t *event)
 static struct ofi_req *rma_part(struct ofi_ep *ep, char *from, size_t len,
 	const struct fi_rma_iov *there, size_t there_at)
 {
-	struct ofi_req *part = ofi_req_new(ep);
+	struct ofi_req *part = ofi_rma_new(ep, ofi_rma_event);
 	if (!part)
 		return NULL;
-	if (!ofi_op_borrow(ep->tx, part, OFI_OF_PROGRAM)) {
-		ofi_req_free(part);
-		return NULL;
-	}
-	part->sink.event = ofi_rma_event;
-	part->rma.err = 0;
-	part->rma.over = false;
-	part->rma.copy = NULL;
 	part->rma.here = len ? from : NULL;
 	part->rma.len = len;
 	part->rma.there = there->addr + there_at;
@@ -92,25 +71,25 @@ static struct ofi_req *rma_part(struct ofi_ep *ep, char *from, size_t len,
 }
 
 /* Make all parts.  Return their number; 0: there is no room now. */
-static int rma_split(struct ofi_ep *ep, const struct rma_call *call, size_t length,
+static int rma_split(struct ofi_ep *ep, const struct fi_msg_rma *m, size_t length,
 	struct ofi_req *part[RMA_PARTS])
 {
 	size_t i = 0, k = 0, here_at = 0, there_at = 0, done = 0;
 	int n = 0;
 	do {
-		while (i + 1 < call->count && here_at == call->iov[i].iov_len) {
+		while (i + 1 < m->iov_count && here_at == m->msg_iov[i].iov_len) {
 			here_at = 0;
 			i++;
 		}
-		while (k + 1 < call->there_count && there_at == call->there[k].len) {
+		while (k + 1 < m->rma_iov_count && there_at == m->rma_iov[k].len) {
 			there_at = 0;
 			k++;
 		}
-		size_t here = call->count ? call->iov[i].iov_len - here_at : 0;
-		size_t there = call->there[k].len - there_at;
+		size_t here = m->iov_count ? m->msg_iov[i].iov_len - here_at : 0;
+		size_t there = m->rma_iov[k].len - there_at;
 		size_t len = here < there ? here : there;
-		char *from = len ? (char *)call->iov[i].iov_base + here_at : NULL;
-		part[n] = rma_part(ep, from, len, &call->there[k], there_at);
+		char *from = len ? (char *)m->msg_iov[i].iov_base + here_at : NULL;
+		part[n] = rma_part(ep, from, len, &m->rma_iov[k], there_at);
 		if (!part[n]) {
 			while (n)
 				ofi_req_free(part[--n]);
@@ -139,24 +118,24 @@ static int rma_go(struct ofi_req *part, const struct ofi_peer *peer, bool reads,
 }
 
 /* Begin an operation with the domain entered. */
-static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t length)
+static ssize_t rma_begin(struct ofi_ep *ep, const struct fi_msg_rma *m, uint64_t flags,
+	bool silent, size_t length)
 {
 	struct ofi_req *part[RMA_PARTS];
-	bool reads = call->flags & FI_READ, has_data = call->flags & FI_REMOTE_CQ_DATA;
-	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
+	bool reads = flags & FI_READ, has_data = flags & FI_REMOTE_CQ_DATA;
+	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
 	if (OFI_UNLIKELY(!peer))
 		return -FI_EINVAL;
-	int n = rma_split(ep, call, length, part);
+	int n = rma_split(ep, m, length, part);
 	if (OFI_UNLIKELY(!n))
 		return -FI_EAGAIN;
 	struct ofi_req *whole = part[0];
-	whole->context = call->context;
+	whole->context = m->context;
 	whole->flags = FI_RMA | (reads ? FI_READ : FI_WRITE);
 	whole->cntr = reads ? OFI_CNTR_READ : OFI_CNTR_WRITE;
-	whole->silent =
-		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
+	whole->silent = ofi_tx_is_silent(ep, flags, silent);
 	whole->rma.parts = n;
-	if (call->flags & FI_INJECT && length) {
+	if (flags & FI_INJECT && length) {
 		whole->rma.copy = malloc(length);
 		if (!whole->rma.copy) {
 			while (n)
@@ -174,7 +153,7 @@ static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t 
 			copy += part[i]->rma.len;
 		}
 		/* The data come once, with the last part. */
-		rc = rma_go(part[i], peer, reads, has_data && i == n - 1, call->data);
+		rc = rma_go(part[i], peer, reads, has_data && i == n - 1, m->data);
 		FAULT_POINT("ofi.rma_sent");
 		if (OFI_LIKELY(rc == PTL_OK))
 			continue;
@@ -191,100 +170,69 @@ static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t 
 	return 0;
 }
 
-static ssize_t rma_call(struct fid_ep *fid, const struct rma_call *call)
+/* flags are FI_READ or FI_WRITE, and those of the call; silent: fi_inject_write and its
+ * kin. */
+static ssize_t rma_call(
+	struct fid_ep *fid, const struct fi_msg_rma *m, uint64_t flags, bool silent)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	uint64_t kind = call->flags & FI_READ ? FI_READ : FI_WRITE;
+	uint64_t kind = flags & FI_READ ? FI_READ : FI_WRITE;
 	const uint64_t known = kind | OFI_TX_FLAGS | FI_MORE |
 			       (kind == FI_WRITE ? FI_REMOTE_CQ_DATA : 0);
 	if (OFI_UNLIKELY(!ep->enabled || !ep->tx))
 		return -FI_EOPBADSTATE;
 	if (OFI_UNLIKELY(!(ep->caps & kind)))
 		return -FI_EOPNOTSUPP;
-	if (OFI_UNLIKELY(
-		    !call->there || !call->there_count || call->there_count > OFI_IOVS))
+	if (OFI_UNLIKELY(!m->rma_iov || !m->rma_iov_count || m->rma_iov_count > OFI_IOVS))
 		return -FI_EINVAL;
-	if (OFI_UNLIKELY(call->flags & ~known))
+	if (OFI_UNLIKELY(flags & ~known))
 		return -FI_EBADFLAGS;
 	size_t length, there = 0;
-	ssize_t rc = ofi_iov_length(call->iov, call->count, &length);
+	ssize_t rc = ofi_iov_length(m->msg_iov, m->iov_count, &length);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	for (size_t i = 0; i < call->there_count; i++)
-		there += call->there[i].len;
-	if (OFI_UNLIKELY(
-		    length != there || (call->flags & FI_INJECT && length > OFI_INJECT)))
+	for (size_t i = 0; i < m->rma_iov_count; i++)
+		there += m->rma_iov[i].len;
+	if (OFI_UNLIKELY(length != there || (flags & FI_INJECT && length > OFI_INJECT)))
 		return -FI_EINVAL;
 	rc = ofi_enter(ep->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	rc = rma_begin(ep, call, length);
-	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
-		ofi_tx_full(ep);
-	ofi_leave(ep->domain);
-	return rc;
+	return ofi_tx_leave(ep, rma_begin(ep, m, flags, silent, length));
 }
 
 /* ---- calls ---- */
 
-/* A call with one piece of memory. */
+/* A call with a vector of this length here, and one piece there. */
+static ssize_t rma_plain(struct fid_ep *fid, const struct iovec *iov, size_t count,
+	size_t len, fi_addr_t addr, uint64_t there, uint64_t key, uint64_t data,
+	uint64_t flags, void *context, bool silent)
+{
+	const struct fi_rma_iov rma_iov = {there, len, key};
+	return rma_call(fid,
+		&(struct fi_msg_rma){
+			iov, NULL, count, addr, &rma_iov, 1, context, data},
+		flags, silent);
+}
+
 static ssize_t rma_one(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t addr,
 	uint64_t there, uint64_t key, uint64_t data, uint64_t flags, void *context,
 	bool silent)
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
-	const struct fi_rma_iov rma_iov = {there, len, key};
-	return rma_call(fid, &(struct rma_call){
-				     .iov = &iov,
-				     .count = 1,
-				     .there = &rma_iov,
-				     .there_count = 1,
-				     .addr = addr,
-				     .context = context,
-				     .data = data,
-				     .flags = flags,
-				     .silent = silent,
-			     });
-}
-
-static uint64_t rma_flags(const struct fid_ep *fid)
-{
-	return container_of(fid, const struct ofi_ep, fid)->tx_flags;
+	return rma_plain(
+		fid, &iov, 1, len, addr, there, key, data, flags, context, silent);
 }
 
 static ssize_t rma_vector(struct fid_ep *fid, const struct iovec *iov, size_t count,
 	fi_addr_t addr, uint64_t there, uint64_t key, uint64_t flags, void *context)
 {
-	struct fi_rma_iov rma_iov = {there, 0, key};
-	int rc = ofi_iov_length(iov, count, &rma_iov.len);
+	size_t len;
+	int rc = ofi_iov_length(iov, count, &len);
 	if (rc)
 		return rc;
-	return rma_call(fid, &(struct rma_call){
-				     .iov = iov,
-				     .count = count,
-				     .there = &rma_iov,
-				     .there_count = 1,
-				     .addr = addr,
-				     .context = context,
-				     .flags = flags,
-			     });
-}
-
-static ssize_t rma_message(
-	struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
-{
-	if (!msg)
-		return -FI_EINVAL;
-	return rma_call(fid, &(struct rma_call){
-				     .iov = msg->msg_iov,
-				     .count = msg->iov_count,
-				     .there = msg->rma_iov,
-				     .there_count = msg->rma_iov_count,
-				     .addr = msg->addr,
-				     .context = msg->context,
-				     .data = msg->data,
-				     .flags = flags,
-			     });
+	return rma_plain(
+		fid, iov, count, len, addr, there, key, 0, flags, context, false);
 }
 
 static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc,
@@ -292,7 +240,7 @@ static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc,
 {
 	(void)desc;
 	return rma_one(fid, buf, len, addr, there, key, 0,
-		FI_READ | (rma_flags(fid) & ~FI_INJECT), context, false);
+		FI_READ | (ofi_tx_flags(fid) & ~FI_INJECT), context, false);
 }
 
 static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc,
@@ -300,7 +248,7 @@ static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **des
 {
 	(void)desc;
 	return rma_vector(fid, iov, count, addr, there, key,
-		FI_READ | (rma_flags(fid) & ~FI_INJECT), context);
+		FI_READ | (ofi_tx_flags(fid) & ~FI_INJECT), context);
 }
 
 static ssize_t rma_readmsg(
@@ -308,14 +256,14 @@ static ssize_t rma_readmsg(
 {
 	if (flags & FI_INJECT)
 		return -FI_EBADFLAGS;
-	return rma_message(fid, msg, FI_READ | flags);
+	return msg ? rma_call(fid, msg, FI_READ | flags, false) : -FI_EINVAL;
 }
 
 static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 	fi_addr_t addr, uint64_t there, uint64_t key, void *context)
 {
 	(void)desc;
-	return rma_one(fid, buf, len, addr, there, key, 0, FI_WRITE | rma_flags(fid),
+	return rma_one(fid, buf, len, addr, there, key, 0, FI_WRITE | ofi_tx_flags(fid),
 		context, false);
 }
 
@@ -324,13 +272,13 @@ static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **de
 {
 	(void)desc;
 	return rma_vector(
-		fid, iov, count, addr, there, key, FI_WRITE | rma_flags(fid), context);
+		fid, iov, count, addr, there, key, FI_WRITE | ofi_tx_flags(fid), context);
 }
 
 static ssize_t rma_writemsg(
 	struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return rma_message(fid, msg, FI_WRITE | flags);
+	return msg ? rma_call(fid, msg, FI_WRITE | flags, false) : -FI_EINVAL;
 }
 
 static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t addr,
@@ -345,7 +293,7 @@ static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len, vo
 {
 	(void)desc;
 	return rma_one(fid, buf, len, addr, there, key, data,
-		FI_WRITE | FI_REMOTE_CQ_DATA | rma_flags(fid), context, false);
+		FI_WRITE | FI_REMOTE_CQ_DATA | ofi_tx_flags(fid), context, false);
 }
 
 static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len,

@@ -501,43 +501,31 @@ void ofi_list_close(struct ofi_list *list)
 	list->ep = NULL;
 }
 
-/* ---- calls ---- */
+/* ---- the request of a call ---- */
 
-#define RX_FLAGS (OFI_RX_FLAGS | FI_MORE)
-
-/* What a call asks for. */
-struct rx_call {
-	const struct iovec *iov;
-	size_t count;
-	fi_addr_t addr;
-	uint64_t tag, ignore;
-	void *context;
-	uint64_t flags;
-};
-
-static inline int rx_check(
-	const struct ofi_ep *ep, const struct ofi_list *list, const struct rx_call *call)
+static inline int rx_check(const struct ofi_ep *ep, const struct ofi_list *list,
+	const struct fi_msg_tagged *m)
 {
 	if (OFI_UNLIKELY(!list->ep))
 		return ep->enabled ? -FI_EOPNOTSUPP : -FI_EOPBADSTATE;
-	if (OFI_UNLIKELY(call->tag & ~call->ignore & ~OFI_TAG_MASK))
+	if (OFI_UNLIKELY(m->tag & ~m->ignore & ~OFI_TAG_MASK))
 		return -FI_EINVAL;
 	size_t length;
-	return ofi_iov_length(call->iov, call->count, &length);
+	return ofi_iov_length(m->msg_iov, m->iov_count, &length);
 }
 
 /* Describe the messages that the call wants. */
-static inline int rx_want(struct ofi_req *req, const struct rx_call *call)
+static inline int rx_want(struct ofi_req *req, const struct fi_msg_tagged *m)
 {
 	struct ofi_ep *ep = req->ep;
 	req->peer = (ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY};
-	req->rx.bits = call->tag & OFI_TAG_MASK;
-	req->rx.ignore = (call->ignore & OFI_TAG_MASK) | OFI_EXPOSED | OFI_HAS_DATA;
-	if (call->addr == FI_ADDR_UNSPEC || !(ep->caps & FI_DIRECTED_RECV)) {
+	req->rx.bits = m->tag & OFI_TAG_MASK;
+	req->rx.ignore = (m->ignore & OFI_TAG_MASK) | OFI_EXPOSED | OFI_HAS_DATA;
+	if (m->addr == FI_ADDR_UNSPEC || !(ep->caps & FI_DIRECTED_RECV)) {
 		req->rx.ignore |= OFI_SOURCE_MASK;
 		return 0;
 	}
-	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
+	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
 	if (OFI_UNLIKELY(!peer))
 		return -FI_EINVAL;
 	req->peer = peer->id;
@@ -546,8 +534,8 @@ static inline int rx_want(struct ofi_req *req, const struct rx_call *call)
 }
 
 /* Make the request of a call, for a list of the endpoint, which is entered. */
-static inline struct ofi_req *rx_request(
-	struct ofi_list *list, const struct rx_call *call, int *rc)
+static inline struct ofi_req *rx_request(struct ofi_list *list,
+	const struct fi_msg_tagged *m, uint64_t flags, int *rc)
 {
 	struct ofi_ep *ep = list->ep;
 	struct ofi_req *req = ofi_req_new(ep);
@@ -555,21 +543,21 @@ static inline struct ofi_req *rx_request(
 		*rc = -FI_ENOMEM;
 		return NULL;
 	}
-	*rc = rx_want(req, call);
+	*rc = rx_want(req, m);
 	if (OFI_UNLIKELY(*rc)) {
 		ofi_req_free(req);
 		return NULL;
 	}
 	req->sink.event = rx_event;
-	req->context = call->context;
+	req->context = m->context;
 	req->flags = FI_RECV | (list == &ep->lists[OFI_MSG] ? FI_MSG : FI_TAGGED);
 	req->cntr = OFI_CNTR_RECV;
-	req->silent = ep->rx_selective && !(call->flags & FI_COMPLETION);
+	req->silent = ep->rx_selective && !(flags & FI_COMPLETION);
 	req->rx.list = list;
-	req->rx.count = call->count;
-	for (size_t i = 0; i < call->count; i++)
-		req->rx.iov[i] = call->iov[i];
-	if (OFI_UNLIKELY(!call->count)) {
+	req->rx.count = m->iov_count;
+	for (size_t i = 0; i < m->iov_count; i++)
+		req->rx.iov[i] = m->msg_iov[i];
+	if (OFI_UNLIKELY(!m->iov_count)) {
 		req->rx.iov[0] = (struct iovec){0};
 		req->rx.count = 1;
 	}
@@ -578,86 +566,6 @@ static inline struct ofi_req *rx_request(
 	req->rx.credits = req->rx.pieces = 0;
 	req->rx.whole = NULL;
 	return req;
-}
-
-static inline ssize_t rx_begin(struct fid_ep *fid, int kind, const struct rx_call *call)
-{
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	struct ofi_list *list = &ep->lists[kind];
-	int rc = rx_check(ep, list, call);
-	if (OFI_UNLIKELY(rc))
-		return rc;
-	if (OFI_UNLIKELY(call->flags & FI_MULTI_RECV) &&
-		(kind != OFI_MSG || call->count != 1 || !(ep->caps & FI_MULTI_RECV)))
-		return -FI_EINVAL;
-	rc = ofi_enter(ep->domain);
-	if (OFI_UNLIKELY(rc))
-		return rc;
-	struct ofi_req *req = rx_request(list, call, &rc);
-	if (OFI_LIKELY(req != NULL)) {
-		req->rx.multi = call->flags & FI_MULTI_RECV;
-		if (!TAILQ_EMPTY(&list->arrived) || !TAILQ_EMPTY(&list->waiting) ||
-			rx_post(list, req) != PTL_OK)
-			rx_receive_slowly(list, req);
-	}
-	ofi_leave(ep->domain);
-	return rc;
-}
-
-/* Receive with the flags of the endpoint. */
-static inline ssize_t rx_plain(struct fid_ep *ep, int kind, const struct iovec *iov,
-	size_t count, fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
-{
-	uint64_t flags = container_of(ep, struct ofi_ep, fid)->rx_flags;
-	if (kind == OFI_TAGGED)
-		flags &= ~FI_MULTI_RECV;
-	return rx_begin(ep, kind,
-		&(struct rx_call){iov, count, addr, tag, ignore, context, flags});
-}
-
-ssize_t ofi_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
-	void *context)
-{
-	(void)desc;
-	return rx_plain(ep, OFI_MSG, &(struct iovec){buf, len}, 1, addr, 0, 0, context);
-}
-
-ssize_t ofi_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-	fi_addr_t addr, void *context)
-{
-	(void)desc;
-	return rx_plain(ep, OFI_MSG, iov, count, addr, 0, 0, context);
-}
-
-ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
-{
-	if (!msg)
-		return -FI_EINVAL;
-	if (flags & ~RX_FLAGS)
-		return -FI_EBADFLAGS;
-	return rx_begin(ep, OFI_MSG,
-		&(struct rx_call){
-			.iov = msg->msg_iov,
-			.count = msg->iov_count,
-			.addr = msg->addr,
-			.context = msg->context,
-			.flags = flags,
-		});
-}
-
-OFI_FAST ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
-{
-	(void)desc;
-	return rx_plain(
-		ep, OFI_TAGGED, &(struct iovec){buf, len}, 1, addr, tag, ignore, context);
-}
-
-ssize_t ofi_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
-{
-	(void)desc;
-	return rx_plain(ep, OFI_TAGGED, iov, count, addr, tag, ignore, context);
 }
 
 /* ---- peek, claim, discard ---- */
@@ -672,7 +580,7 @@ static void rx_discard(struct ofi_req *req, struct ofi_late *late)
 
 /* Tell of a message that has arrived, and keep it for a claim or throw it away if the
  * call says so. */
-static void rx_peek(struct ofi_list *list, struct ofi_req *req, uint64_t flags)
+static int rx_peek(struct ofi_list *list, struct ofi_req *req, uint64_t flags)
 {
 	struct ofi_ep *ep = list->ep;
 	list_settle(list);
@@ -696,13 +604,14 @@ static void rx_peek(struct ofi_list *list, struct ofi_req *req, uint64_t flags)
 		TAILQ_REMOVE(&list->arrived, late, next);
 	if (late && flags & FI_DISCARD) {
 		rx_discard(req, late);
-		return;
+		return 0;
 	}
 	if (late && flags & FI_CLAIM) {
 		late->context = req->context;
 		TAILQ_INSERT_TAIL(&list->claimed, late, next);
 	}
 	ofi_req_free(req);
+	return 0;
 }
 
 /* Receive a claimed message, or throw it away.  Return 0 or -FI_EINVAL. */
@@ -727,47 +636,107 @@ static int rx_claim(struct ofi_list *list, struct ofi_req *req, uint64_t flags)
 	return 0;
 }
 
-static ssize_t rx_look(struct fid_ep *fid, const struct rx_call *call)
+/* ---- calls ---- */
+
+#define RX_FLAGS (OFI_RX_FLAGS | FI_MORE)
+#define RX_LOOKS (FI_PEEK | FI_CLAIM | FI_DISCARD)
+
+/* Receive; looks: the flags have one of RX_LOOKS. */
+static inline ssize_t rx_begin(struct fid_ep *fid, int kind,
+	const struct fi_msg_tagged *m, uint64_t flags, bool looks)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	struct ofi_list *list = &ep->lists[OFI_TAGGED];
-	int rc = rx_check(ep, list, call);
-	if (rc)
+	struct ofi_list *list = &ep->lists[kind];
+	int rc = rx_check(ep, list, m);
+	if (OFI_UNLIKELY(rc))
 		return rc;
+	if (OFI_UNLIKELY(flags & FI_MULTI_RECV) &&
+		(kind != OFI_MSG || m->iov_count != 1 || !(ep->caps & FI_MULTI_RECV)))
+		return -FI_EINVAL;
 	rc = ofi_enter(ep->domain);
-	if (rc)
+	if (OFI_UNLIKELY(rc))
 		return rc;
-	struct ofi_req *req = rx_request(list, call, &rc);
-	if (req && call->flags & FI_PEEK)
-		rx_peek(list, req, call->flags);
-	else if (req)
-		rc = rx_claim(list, req, call->flags);
+	struct ofi_req *req = rx_request(list, m, flags, &rc);
+	if (OFI_LIKELY(req != NULL) && looks) {
+		rc = (flags & FI_PEEK ? rx_peek : rx_claim)(list, req, flags);
+	} else if (OFI_LIKELY(req != NULL)) {
+		req->rx.multi = flags & FI_MULTI_RECV;
+		if (!TAILQ_EMPTY(&list->arrived) || !TAILQ_EMPTY(&list->waiting) ||
+			rx_post(list, req) != PTL_OK)
+			rx_receive_slowly(list, req);
+	}
 	ofi_leave(ep->domain);
 	return rc;
 }
 
-ssize_t ofi_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+/* Receive with the flags of the endpoint. */
+static inline ssize_t rx_plain(struct fid_ep *ep, int kind, const struct iovec *iov,
+	size_t count, fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
 {
-	const uint64_t look = FI_PEEK | FI_CLAIM | FI_DISCARD;
+	uint64_t flags = container_of(ep, struct ofi_ep, fid)->rx_flags;
+	if (kind == OFI_TAGGED)
+		flags &= ~FI_MULTI_RECV;
+	return rx_begin(ep, kind,
+		&(struct fi_msg_tagged){.msg_iov = iov,
+			.iov_count = count,
+			.addr = addr,
+			.tag = tag,
+			.ignore = ignore,
+			.context = context},
+		flags, false);
+}
+
+ssize_t ofi_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
+	void *context)
+{
+	(void)desc;
+	return rx_plain(ep, OFI_MSG, &(struct iovec){buf, len}, 1, addr, 0, 0, context);
+}
+
+ssize_t ofi_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t addr, void *context)
+{
+	(void)desc;
+	return rx_plain(ep, OFI_MSG, iov, count, addr, 0, 0, context);
+}
+
+ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
 	if (!msg)
 		return -FI_EINVAL;
-	if (flags & ~((RX_FLAGS & ~FI_MULTI_RECV) | look) ||
-		(flags & look) == FI_DISCARD || (flags & look) == look)
+	if (flags & ~RX_FLAGS)
 		return -FI_EBADFLAGS;
-	struct rx_call call = {
-		.iov = msg->msg_iov,
-		.count = msg->iov_count,
-		.addr = msg->addr,
-		.tag = msg->tag,
-		.ignore = msg->ignore,
-		.context = msg->context,
-		.flags = flags,
-	};
-	if (!(flags & look))
-		return rx_begin(ep, OFI_TAGGED, &call);
+	struct fi_msg_tagged m = ofi_untagged(msg);
+	return rx_begin(ep, OFI_MSG, &m, flags, false);
+}
+
+OFI_FAST ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc,
+	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
+{
+	(void)desc;
+	return rx_plain(
+		ep, OFI_TAGGED, &(struct iovec){buf, len}, 1, addr, tag, ignore, context);
+}
+
+ssize_t ofi_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
+{
+	(void)desc;
+	return rx_plain(ep, OFI_TAGGED, iov, count, addr, tag, ignore, context);
+}
+
+ssize_t ofi_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	const uint64_t looks = flags & RX_LOOKS;
+	if (!msg)
+		return -FI_EINVAL;
+	if (flags & ~((RX_FLAGS & ~FI_MULTI_RECV) | RX_LOOKS) || looks == FI_DISCARD ||
+		looks == RX_LOOKS)
+		return -FI_EBADFLAGS;
+	struct fi_msg_tagged m = *msg;
 	if (flags & FI_PEEK)
-		call.count = 0; /* no buffer is used */
-	return rx_look(ep, &call);
+		m.iov_count = 0; /* no buffer is used */
+	return rx_begin(ep, OFI_TAGGED, &m, flags, looks != 0);
 }
 
 /* ---- cancel ---- */

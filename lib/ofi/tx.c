@@ -13,18 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a call asks for. */
-struct tx_call {
-	const struct iovec *iov;
-	size_t count;
-	fi_addr_t addr;
-	uint64_t tag;
-	uint64_t data;
-	void *context;
-	uint64_t flags;
-	bool silent; /* fi_inject and its kin */
-};
-
 /* ---- ends ---- */
 
 /* Free the request, of which nothing is under way. */
@@ -187,56 +175,56 @@ static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
 	return 0;
 }
 
-static void tx_gather(char *to, const struct tx_call *call)
+static void tx_gather(char *to, const struct iovec *iov, size_t count)
 {
-	for (size_t i = 0; i < call->count; i++) {
-		if (call->iov[i].iov_len)
-			memcpy(to, call->iov[i].iov_base, call->iov[i].iov_len);
-		to += call->iov[i].iov_len;
+	for (size_t i = 0; i < count; i++) {
+		if (iov[i].iov_len)
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
 	}
 }
 
 /* Send few bytes, which may change when the call returns: the message is over then.  If
  * the target is known to be dead, a message that is not injected fails. */
 static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
-	const struct tx_place *place, const struct tx_call *call, size_t len)
+	const struct tx_place *place, const struct fi_msg_tagged *m, uint64_t flags,
+	bool silent, size_t len)
 {
 	char gathered[OFI_INJECT];
-	const void *bytes = call->count ? call->iov->iov_base : NULL;
-	if (OFI_UNLIKELY(call->count > 1)) {
-		tx_gather(gathered, call);
+	const void *bytes = m->iov_count ? m->msg_iov->iov_base : NULL;
+	if (OFI_UNLIKELY(m->iov_count > 1)) {
+		tx_gather(gathered, m->msg_iov, m->iov_count);
 		bytes = gathered;
 	}
 	int rc = PtlXInject(ofi_node.ni, bytes, len, place->peer, place->index,
 		ofi_node.ac, place->bits, 0, place->hdr);
-	if (OFI_UNLIKELY(rc != PTL_OK) && (rc != PTL_FAIL || !(call->flags & FI_INJECT)))
+	if (OFI_UNLIKELY(rc != PTL_OK) && (rc != PTL_FAIL || !(flags & FI_INJECT)))
 		return ofi_error(rc);
 	FAULT_POINT("ofi.injected");
 	ofi_cntr_count(ep->cntrs[OFI_CNTR_SEND], 0);
-	if (!call->silent && ep->tx_cq &&
-		(!ep->tx_selective || call->flags & FI_COMPLETION))
+	if (ep->tx_cq && !ofi_tx_is_silent(ep, flags, silent))
 		ofi_cq_add(ep->tx_cq,
 			&(struct fi_cq_err_entry){
-				.op_context = call->context, .flags = FI_SEND | kind},
+				.op_context = m->context, .flags = FI_SEND | kind},
 			FI_ADDR_NOTAVAIL);
 	return 0;
 }
 
 /* Send with a new request. */
 static inline int tx_send(struct ofi_req *req, const struct tx_place *place,
-	const struct tx_call *call, size_t len)
+	const struct iovec *iov, size_t count, uint64_t flags, size_t len)
 {
-	if (OFI_LIKELY(!(call->flags & FI_DELIVERY_COMPLETE))) {
+	if (OFI_LIKELY(!(flags & FI_DELIVERY_COMPLETE))) {
 		if (OFI_LIKELY(len <= ofi_settings.eager))
-			return tx_short(req, place, call->iov, call->count, len);
-	} else if (call->flags & FI_INJECT && len) {
+			return tx_short(req, place, iov, count, len);
+	} else if (flags & FI_INJECT && len) {
 		req->tx.copy = malloc(len);
 		if (!req->tx.copy)
 			return -FI_ENOMEM;
-		tx_gather(req->tx.copy, call);
+		tx_gather(req->tx.copy, iov, count);
 		return tx_long(req, place, &(struct iovec){req->tx.copy, len}, 1, len);
 	}
-	return tx_long(req, place, call->iov, call->count, len);
+	return tx_long(req, place, iov, count, len);
 }
 
 /* No credits are left, perhaps since nobody reads the queue.  Read it. */
@@ -252,49 +240,48 @@ OFI_RARE void ofi_tx_full(struct ofi_ep *ep)
  * since it stays here until that has joined, and a program that has its completion may
  * end. */
 static inline bool tx_is_copied(const struct ofi_ep *ep, const struct ofi_peer *peer,
-	const struct tx_call *call, size_t len)
+	uint64_t flags, size_t len)
 {
-	if (OFI_UNLIKELY(call->flags & FI_DELIVERY_COMPLETE))
+	if (OFI_UNLIKELY(flags & FI_DELIVERY_COMPLETE))
 		return false;
-	return call->flags & FI_INJECT ||
+	return flags & FI_INJECT ||
 	       (len <= OFI_INJECT && peer->met &&
 		       (!ep->tx_cq || ep->tx_cq->ring_used < OFI_SENDS));
 }
 
 /* Send to a peer with the domain entered. */
-static inline int tx_enter(
-	struct ofi_ep *ep, int kind, const struct tx_call *call, size_t len)
+static inline int tx_enter(struct ofi_ep *ep, int kind, const struct fi_msg_tagged *m,
+	uint64_t flags, bool silent, size_t len)
 {
 	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
-	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
+	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
 	if (OFI_UNLIKELY(!peer))
 		return -FI_EINVAL;
 	struct tx_place place = {
 		.peer = peer->id,
 		.index = (ptl_pt_index_t)(OFI_PT_MESSAGES + 2 * peer->endpoint + kind),
-		.bits = call->tag | ep->source,
+		.bits = m->tag | ep->source,
 	};
-	if (call->flags & FI_REMOTE_CQ_DATA) {
+	if (flags & FI_REMOTE_CQ_DATA) {
 		place.bits |= OFI_HAS_DATA;
-		place.hdr = call->data << OFI_DATA_SHIFT;
+		place.hdr = m->data << OFI_DATA_SHIFT;
 	}
-	if (OFI_LIKELY(tx_is_copied(ep, peer, call, len))) {
-		int rc = tx_inject_now(ep, kinds[kind], &place, call, len);
-		if (OFI_LIKELY(!rc || call->flags & FI_INJECT))
+	if (OFI_LIKELY(tx_is_copied(ep, peer, flags, len))) {
+		int rc = tx_inject_now(ep, kinds[kind], &place, m, flags, silent, len);
+		if (OFI_LIKELY(!rc || flags & FI_INJECT))
 			return rc;
 	}
 	struct ofi_req *req = ofi_req_new(ep);
 	if (OFI_UNLIKELY(!req))
 		return -FI_EAGAIN;
-	req->context = call->context;
+	req->context = m->context;
 	req->flags = FI_SEND | kinds[kind];
 	req->cntr = OFI_CNTR_SEND;
-	req->silent =
-		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
+	req->silent = ofi_tx_is_silent(ep, flags, silent);
 	req->tx.copy = NULL;
-	req->tx.addr = call->addr;
+	req->tx.addr = m->addr;
 	place.hdr |= req->serial;
-	int rc = tx_send(req, &place, call, len);
+	int rc = tx_send(req, &place, m->msg_iov, m->iov_count, flags, len);
 	if (OFI_LIKELY(!rc))
 		ep->under_way++;
 	else
@@ -302,7 +289,9 @@ static inline int tx_enter(
 	return rc;
 }
 
-static inline ssize_t tx_begin(struct fid_ep *fid, int kind, const struct tx_call *call)
+/* Send a message; silent: fi_inject and its kin. */
+static inline ssize_t tx_begin(struct fid_ep *fid, int kind,
+	const struct fi_msg_tagged *m, uint64_t flags, bool silent)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
@@ -311,37 +300,52 @@ static inline ssize_t tx_begin(struct fid_ep *fid, int kind, const struct tx_cal
 		return -FI_EOPBADSTATE;
 	if (OFI_UNLIKELY(!(ep->caps & kinds[kind]) || !(ep->caps & FI_SEND)))
 		return -FI_EOPNOTSUPP;
-	int rc = ofi_iov_length(call->iov, call->count, &len);
+	int rc = ofi_iov_length(m->msg_iov, m->iov_count, &len);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	if (OFI_UNLIKELY((call->flags & FI_INJECT && len > OFI_INJECT) ||
-			 call->tag & ~OFI_TAG_MASK))
+	if (OFI_UNLIKELY(
+		    (flags & FI_INJECT && len > OFI_INJECT) || m->tag & ~OFI_TAG_MASK))
 		return -FI_EINVAL;
 	rc = ofi_enter(ep->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	rc = tx_enter(ep, kind, call, len);
-	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
-		ofi_tx_full(ep);
-	ofi_leave(ep->domain);
-	return rc;
+	return ofi_tx_leave(ep, tx_enter(ep, kind, m, flags, silent, len));
 }
 
 /* ---- calls ---- */
 
-#define TX_FLAGS (OFI_TX_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
-
-/* Send a buffer.  flags are added to those of the endpoint, but an inject has none of
+/* Send a vector.  flags are added to those of the endpoint, but an inject has none of
  * these. */
-static inline ssize_t tx_plain(struct fid_ep *ep, int kind, const void *buf, size_t len,
-	uint64_t data, fi_addr_t addr, uint64_t tag, void *context, uint64_t flags)
+static inline ssize_t tx_vector(struct fid_ep *ep, int kind, const struct iovec *iov,
+	size_t count, uint64_t data, fi_addr_t addr, uint64_t tag, void *context,
+	uint64_t flags)
 {
 	bool silent = flags & FI_INJECT;
 	if (!silent)
-		flags |= container_of(ep, struct ofi_ep, fid)->tx_flags;
+		flags |= ofi_tx_flags(ep);
 	return tx_begin(ep, kind,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			tag, data, context, flags, silent});
+		&(struct fi_msg_tagged){.msg_iov = iov,
+			.iov_count = count,
+			.addr = addr,
+			.tag = tag,
+			.context = context,
+			.data = data},
+		flags, silent);
+}
+
+static inline ssize_t tx_plain(struct fid_ep *ep, int kind, const void *buf, size_t len,
+	uint64_t data, fi_addr_t addr, uint64_t tag, void *context, uint64_t flags)
+{
+	return tx_vector(ep, kind, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, data,
+		addr, tag, context, flags);
+}
+
+static inline ssize_t tx_message(
+	struct fid_ep *ep, int kind, const struct fi_msg_tagged *m, uint64_t flags)
+{
+	if (flags & ~(OFI_TX_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE))
+		return -FI_EBADFLAGS;
+	return tx_begin(ep, kind, m, flags, false);
 }
 
 static OFI_FAST ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len,
@@ -376,21 +380,13 @@ static ssize_t tx_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc
 	size_t count, fi_addr_t addr, uint64_t tag, void *context)
 {
 	(void)desc;
-	return tx_begin(ep, OFI_TAGGED,
-		&(struct tx_call){iov, count, addr, tag, 0, context,
-			container_of(ep, struct ofi_ep, fid)->tx_flags, false});
+	return tx_vector(ep, OFI_TAGGED, iov, count, 0, addr, tag, context, 0);
 }
 
 static ssize_t tx_tsendmsg(
 	struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	if (!msg)
-		return -FI_EINVAL;
-	if (flags & ~TX_FLAGS)
-		return -FI_EBADFLAGS;
-	return tx_begin(ep, OFI_TAGGED,
-		&(struct tx_call){msg->msg_iov, msg->iov_count, msg->addr, msg->tag,
-			msg->data, msg->context, flags, false});
+	return msg ? tx_message(ep, OFI_TAGGED, msg, flags) : -FI_EINVAL;
 }
 
 static ssize_t tx_sendplain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
@@ -423,20 +419,15 @@ static ssize_t tx_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
 	size_t count, fi_addr_t addr, void *context)
 {
 	(void)desc;
-	return tx_begin(ep, OFI_MSG,
-		&(struct tx_call){iov, count, addr, 0, 0, context,
-			container_of(ep, struct ofi_ep, fid)->tx_flags, false});
+	return tx_vector(ep, OFI_MSG, iov, count, 0, addr, 0, context, 0);
 }
 
 static ssize_t tx_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
 	if (!msg)
 		return -FI_EINVAL;
-	if (flags & ~TX_FLAGS)
-		return -FI_EBADFLAGS;
-	return tx_begin(ep, OFI_MSG,
-		&(struct tx_call){msg->msg_iov, msg->iov_count, msg->addr, 0, msg->data,
-			msg->context, flags, false});
+	struct fi_msg_tagged m = ofi_untagged(msg);
+	return tx_message(ep, OFI_MSG, &m, flags);
 }
 
 struct fi_ops_msg ofi_msg_ops = {
