@@ -25,8 +25,7 @@ fi_addr_t ofi_av_find(const struct ofi_av *av, ptl_process_id_t id, unsigned end
 	size_t at = av_slot(av, id, endpoint);
 	for (; av->slots[at]; at = (at + 1) & (av->nslots - 1)) {
 		const struct ofi_peer *peer = &av->peers[av->slots[at] - 1];
-		if (peer->id.pid == id.pid && peer->id.nid == id.nid &&
-			peer->endpoint == endpoint)
+		if (ofi_is_same(peer->id, id) && peer->endpoint == endpoint)
 			return av->slots[at] - 1;
 	}
 	return FI_ADDR_NOTAVAIL;
@@ -109,8 +108,7 @@ static fi_addr_t av_insert_one(struct ofi_av *av, const struct ofi_name *name, i
 
 void ofi_av_meet(struct ofi_av *av, fi_addr_t addr, ptl_process_id_t id)
 {
-	if (addr < av->used && av->peers[addr].id.nid == id.nid &&
-		av->peers[addr].id.pid == id.pid)
+	if (addr < av->used && ofi_is_same(av->peers[addr].id, id))
 		av->peers[addr].met = true;
 }
 
@@ -231,13 +229,7 @@ static int av_close(struct fid *fid)
 static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct ofi_av *av = container_of(fid, struct ofi_av, fid.fid);
-	if (!bfid || bfid->fclass != FI_CLASS_EQ || av->eq)
-		return -FI_EINVAL;
-	if (flags)
-		return -FI_EBADFLAGS;
-	av->eq = container_of(bfid, struct ofi_eq, fid.fid);
-	ofi_hold(&av->eq->refs);
-	return 0;
+	return ofi_eq_bind(&av->eq, bfid, flags);
 }
 
 /* clang-format off */

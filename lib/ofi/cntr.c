@@ -194,10 +194,10 @@ static int cntr_close(struct fid *fid)
 	if (rc)
 		return rc;
 	bool held = ofi_is_held(&cntr->refs) || !LIST_EMPTY(&cntr->waiters);
-	if (!held && cntr->has_remote)
+	if (!held) {
 		ofi_queue_close(&cntr->remote);
-	if (!held)
 		ofi_queue_close(&cntr->news);
+	}
 	ofi_leave(cntr->domain);
 	if (held)
 		return -FI_EBUSY;
@@ -226,8 +226,7 @@ int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 		return -FI_EINVAL;
 	if (attr && attr->flags)
 		return -FI_EBADFLAGS;
-	if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
-		attr->wait_obj != FI_WAIT_YIELD)
+	if (attr && !ofi_wait_is_known(attr->wait_obj, false))
 		return -FI_ENOSYS;
 	struct ofi_cntr *made = calloc(1, sizeof *made);
 	if (!made)

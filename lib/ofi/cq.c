@@ -538,8 +538,7 @@ int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 		return -FI_EINVAL;
 	if (attr->flags & ~FI_AFFINITY)
 		return -FI_EBADFLAGS;
-	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
-		attr->wait_obj != FI_WAIT_YIELD && attr->wait_obj != FI_WAIT_FD)
+	if (!ofi_wait_is_known(attr->wait_obj, true))
 		return -FI_ENOSYS;
 	struct ofi_cq *made = calloc(1, sizeof *made);
 	if (!made)
@@ -547,17 +546,9 @@ int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	made->domain = container_of(domain, struct ofi_domain, fid);
 	made->set = made->timer = -1;
 	int rc = ofi_queue_open(&made->queue, made->domain, OFI_EVENTS);
-	if (rc) {
-		free(made);
-		return rc;
-	}
-	rc = ofi_queue_open(&made->news, made->domain, OFI_NEWS);
-	if (rc) {
-		ofi_queue_close(&made->queue);
-		free(made);
-		return rc;
-	}
-	if (attr->wait_obj == FI_WAIT_FD)
+	if (!rc)
+		rc = ofi_queue_open(&made->news, made->domain, OFI_NEWS);
+	if (!rc && attr->wait_obj == FI_WAIT_FD)
 		rc = cq_open_set(made);
 	if (rc) {
 		cq_free(made);

@@ -20,23 +20,6 @@ static void node_fork_child(void)
 	ofi_node.forked = ofi_node.domains != 0;
 }
 
-/* Make the entry of index 0, which accepts each request and moves no bytes: its answer
- * tells the initiator that this process lives. */
-static int node_answer(void)
-{
-	ptl_handle_me_t me;
-	return PtlMEMDAttach(ofi_node.ni, OFI_PT_SYSTEM,
-		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0, ~0ull, PTL_RETAIN,
-		PTL_INS_AFTER,
-		(ptl_md_t){
-			.threshold = PTL_MD_THRESH_INF,
-			.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE |
-				   PTL_MD_ACK_DISABLE,
-			.eq_handle = PTL_EQ_NONE,
-		},
-		PTL_RETAIN, &me, NULL);
-}
-
 /* Make the descriptor of the whole space that posts no events. */
 static int node_bind_quiet(void)
 {
@@ -61,6 +44,7 @@ static int node_open(ptl_pid_t pid)
 {
 	static bool watches_fork;
 	int most;
+	ptl_handle_me_t answer; /* tells an initiator that this process lives */
 	ptl_ni_limits_t wanted = {
 		.max_mes = OFI_ENTRIES,
 		.max_mds = OFI_ENTRIES,
@@ -83,7 +67,7 @@ static int node_open(ptl_pid_t pid)
 	FAULT_POINT("ofi.interface_open");
 	rc = PtlGetId(ofi_node.ni, &ofi_node.id);
 	if (rc == PTL_OK)
-		rc = node_answer();
+		rc = ofi_accept(OFI_PT_SYSTEM, PTL_MD_ACK_DISABLE, &answer);
 	if (rc == PTL_OK)
 		rc = node_bind_quiet();
 	if (rc != PTL_OK)
@@ -168,13 +152,7 @@ static int domain_close(struct fid *fid)
 static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct ofi_domain *domain = container_of(fid, struct ofi_domain, fid.fid);
-	if (!bfid || bfid->fclass != FI_CLASS_EQ || domain->eq)
-		return -FI_EINVAL;
-	if (flags & ~FI_REG_MR)
-		return -FI_EBADFLAGS;
-	domain->eq = container_of(bfid, struct ofi_eq, fid.fid);
-	ofi_hold(&domain->eq->refs);
-	return 0;
+	return ofi_eq_bind(&domain->eq, bfid, flags & ~FI_REG_MR);
 }
 
 /* clang-format off */

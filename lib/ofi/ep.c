@@ -119,11 +119,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		ofi_hold(&ep->av->refs);
 		return 0;
 	case FI_CLASS_EQ:
-		if (ep->eq)
-			return -FI_EINVAL;
-		ep->eq = container_of(bfid, struct ofi_eq, fid.fid);
-		ofi_hold(&ep->eq->refs);
-		return 0;
+		return ofi_eq_bind(&ep->eq, bfid, 0);
 	default:
 		return -FI_EINVAL;
 	}

@@ -52,6 +52,17 @@ int ofi_eq_av(struct ofi_eq *eq, struct fid *fid, void *context, uint64_t count)
 	return eq_put(eq, FI_AV_COMPLETE, &entry, sizeof entry);
 }
 
+int ofi_eq_bind(struct ofi_eq **eq, struct fid *fid, uint64_t bad_flags)
+{
+	if (!fid || fid->fclass != FI_CLASS_EQ || *eq)
+		return -FI_EINVAL;
+	if (bad_flags)
+		return -FI_EBADFLAGS;
+	*eq = container_of(fid, struct ofi_eq, fid.fid);
+	ofi_hold(&(*eq)->refs);
+	return 0;
+}
+
 static ssize_t eq_write(
 	struct fid_eq *fid, uint32_t event, const void *buf, size_t len, uint64_t flags)
 {
@@ -204,8 +215,7 @@ int ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 		return -FI_EINVAL;
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
 		return -FI_EBADFLAGS;
-	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
-		attr->wait_obj != FI_WAIT_YIELD && attr->wait_obj != FI_WAIT_FD)
+	if (!ofi_wait_is_known(attr->wait_obj, true))
 		return -FI_ENOSYS;
 	struct ofi_eq *made = calloc(1, sizeof *made);
 	if (!made)

@@ -77,6 +77,17 @@ int ofi_wait_control(enum fi_wait_obj wait, int fd, int command, void *arg)
 	return 0;
 }
 
+int ofi_accept(ptl_pt_index_t index, unsigned options, ptl_handle_me_t *me)
+{
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | options,
+		.eq_handle = PTL_EQ_NONE,
+	};
+	return PtlMEMDAttach(ofi_node.ni, index, ofi_anyone, 0, ~0ull, PTL_RETAIN,
+		PTL_INS_AFTER, md, PTL_RETAIN, me, NULL);
+}
+
 /* ---- requests ---- */
 
 static OFI_RARE bool req_more(struct ofi_domain *domain)
@@ -286,8 +297,10 @@ int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned 
 		.sends = OFI_SENDS,
 	};
 	int rc = PtlEQAlloc(ofi_node.ni, count, PTL_EQ_HANDLER_NONE, &queue->eq);
-	if (rc != PTL_OK)
+	if (rc != PTL_OK) {
+		queue->domain = NULL;
 		return -FI_ENOMEM;
+	}
 	rc = queue_bind(queue, &queue->sink, queue_space, &queue->md);
 	if (count == OFI_EVENTS) {
 		queue->pools[OFI_OF_PROGRAM].left = OFI_OPS;
@@ -303,6 +316,8 @@ int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned 
 
 void ofi_queue_close(struct ofi_queue *queue)
 {
+	if (!queue->domain)
+		return;
 	if (queue->md != PTL_INVALID_HANDLE)
 		PtlMDUnlink(queue->md);
 	for (struct ofi_op *op = queue->made, *next; op; op = next) {
@@ -312,6 +327,7 @@ void ofi_queue_close(struct ofi_queue *queue)
 		free(op);
 	}
 	PtlEQFree(queue->eq);
+	queue->domain = NULL;
 }
 
 /* Have a SEND_END without a request put into the queue. */
@@ -345,6 +361,15 @@ void ofi_queue_quiet(struct ofi_queue *queue)
 	}
 }
 
+/* Handle the event that has waited. */
+static void queue_handle_early(struct ofi_queue *queue)
+{
+	ptl_event_t early = queue->early;
+	struct ofi_sink *sink = early.md.user_ptr;
+	queue->has_early = false;
+	sink->event(sink, &early);
+}
+
 /* Handle an event whose turn it is, and those that have waited for it. */
 static void queue_handle(struct ofi_queue *queue, const ptl_event_t *event)
 {
@@ -354,11 +379,8 @@ static void queue_handle(struct ofi_queue *queue, const ptl_event_t *event)
 	sink->event(sink, event);
 	while (OFI_UNLIKELY(queue->has_early) &&
 		queue->early.sequence == queue->read + 1) {
-		ptl_event_t early = queue->early;
-		queue->has_early = false;
-		queue->read = early.sequence;
-		sink = early.md.user_ptr;
-		sink->event(sink, &early);
+		queue->read++;
+		queue_handle_early(queue);
 	}
 }
 
@@ -370,11 +392,8 @@ static OFI_RARE void queue_skip(struct ofi_queue *queue, const ptl_event_t *even
 	queue->read = event->sequence - 1;
 	if (!queue->has_early || (int32_t)(queue->early.sequence - event->sequence) >= 0)
 		return;
-	ptl_event_t early = queue->early;
-	struct ofi_sink *sink = early.md.user_ptr;
-	queue->has_early = false;
 	queue->lost--;
-	sink->event(sink, &early);
+	queue_handle_early(queue);
 }
 
 bool ofi_queue_step(struct ofi_queue *queue)
@@ -443,8 +462,7 @@ static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
 		return;
 	for (req = TAILQ_FIRST(&domain->watched); req; req = next) {
 		next = TAILQ_NEXT(req, watch);
-		if (req->op->queue == queue && req->peer.nid == peer.nid &&
-			req->peer.pid == peer.pid)
+		if (req->op->queue == queue && ofi_is_same(req->peer, peer))
 			req->sink.event(&req->sink, event);
 	}
 }
@@ -455,8 +473,7 @@ static void watch_ask(struct ofi_req *req)
 	struct ofi_domain *domain = req->ep->domain;
 	struct ofi_req *ask;
 	TAILQ_FOREACH(ask, &domain->asks, link)
-	if (ask->op->queue == req->op->queue && ask->peer.nid == req->peer.nid &&
-		ask->peer.pid == req->peer.pid)
+	if (ask->op->queue == req->op->queue && ofi_is_same(ask->peer, req->peer))
 		return;
 	ask = ofi_req_new(req->ep);
 	if (!ask)

@@ -55,11 +55,10 @@ static int block_post(struct ofi_block *block)
 		.user_ptr = &block->sink,
 		.eq_handle = list->late.eq,
 	};
-	const ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
-	int rc = rest ? PtlMEMDAttach(ofi_node.ni, list->index, any, OFI_EXPOSED,
+	int rc = rest ? PtlMEMDAttach(ofi_node.ni, list->index, ofi_anyone, OFI_EXPOSED,
 				~OFI_EXPOSED, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK,
 				&block->me, NULL)
-		      : PtlMEMDInsert(list->rest, any, 0, ~OFI_EXPOSED, PTL_UNLINK,
+		      : PtlMEMDInsert(list->rest, ofi_anyone, 0, ~OFI_EXPOSED, PTL_UNLINK,
 				PTL_INS_BEFORE, md, PTL_UNLINK, &block->me, NULL);
 	block->posted = rc == PTL_OK;
 	list->full -= block->posted && !rest;
@@ -153,8 +152,7 @@ static void late_end(struct ofi_list *list, const ptl_event_t *event)
 {
 	struct ofi_late *late;
 	TAILQ_FOREACH(late, &list->arriving, arrival)
-	if (late->link == event->link && late->from.pid == event->initiator.pid &&
-		late->from.nid == event->initiator.nid)
+	if (late->link == event->link && ofi_is_same(late->from, event->initiator))
 		break;
 	if (!late)
 		return; /* there was no memory for it */
@@ -194,9 +192,8 @@ bool ofi_late_drain(struct ofi_list *list)
 /* An entry without a descriptor matches nothing: it marks a place. */
 static int list_mark(struct ofi_list *list, ptl_handle_me_t *me)
 {
-	return ofi_error(PtlMEAttach(ofi_node.ni, list->index,
-		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0, ~0ull, PTL_RETAIN,
-		PTL_INS_AFTER, me));
+	return ofi_error(PtlMEAttach(ofi_node.ni, list->index, ofi_anyone, 0, ~0ull,
+		PTL_RETAIN, PTL_INS_AFTER, me));
 }
 
 int ofi_late_open(struct ofi_list *list)

@@ -119,11 +119,7 @@ static ptl_md_t mr_describe(struct ofi_mr *mr, int entry)
 		.user_ptr = queue ? &queue->sink : NULL,
 		.eq_handle = queue ? queue->eq : PTL_EQ_NONE,
 	};
-	if (mr->count != 1) {
-		md.start = mr->iov;
-		md.length = mr->count;
-		md.options |= PTL_MD_IOVEC;
-	}
+	ofi_describe(&md, mr->iov, mr->count);
 	if (entry != MR_GET)
 		md.options |= PTL_MD_OP_PUT;
 	if (entry == MR_GET || (entry == MR_PUT && mr->access & FI_REMOTE_READ))
@@ -133,10 +129,9 @@ static ptl_md_t mr_describe(struct ofi_mr *mr, int entry)
 
 static int mr_post(struct ofi_mr *mr, int entry)
 {
-	return PtlMEMDAttach(ofi_node.ni, mr_index(mr->domain, entry),
-		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, mr->fid.key, 0, PTL_RETAIN,
-		PTL_INS_BEFORE, mr_describe(mr, entry), PTL_RETAIN, &mr->me[entry],
-		&mr->md[entry]);
+	return PtlMEMDAttach(ofi_node.ni, mr_index(mr->domain, entry), ofi_anyone,
+		mr->fid.key, 0, PTL_RETAIN, PTL_INS_BEFORE, mr_describe(mr, entry),
+		PTL_RETAIN, &mr->me[entry], &mr->md[entry]);
 }
 
 /* Remove the entries, that for gets last: that for puts may take gets, too.  Return false
@@ -451,31 +446,19 @@ struct fi_ops_mr ofi_mr_ops = {sizeof ofi_mr_ops, mr_reg, mr_regv, mr_regattr};
 
 /* ---- the domain ---- */
 
-/* Make the last entry of an index. */
-static int mr_refuse(struct ofi_domain *domain, int entry)
-{
-	ptl_handle_me_t *me = &domain->mrs->refuse[entry == MR_DATA];
-	ptl_md_t md = {
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE,
-		.eq_handle = PTL_EQ_NONE,
-	};
-	return ofi_error(PtlMEMDAttach(ofi_node.ni, mr_index(domain, entry),
-		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0, ~0ull, PTL_RETAIN,
-		PTL_INS_AFTER, md, PTL_RETAIN, me, NULL));
-}
-
 int ofi_mrs_open(struct ofi_domain *domain)
 {
 	domain->mrs = calloc(1, sizeof *domain->mrs);
 	if (!domain->mrs)
 		return -FI_ENOMEM;
 	domain->mrs->refuse[0] = domain->mrs->refuse[1] = PTL_INVALID_HANDLE;
-	int rc = mr_refuse(domain, MR_PUT);
-	rc = rc ? rc : mr_refuse(domain, MR_DATA);
-	if (rc)
+	ptl_handle_me_t *refuse = domain->mrs->refuse;
+	int rc = ofi_accept(mr_index(domain, MR_PUT), 0, &refuse[0]);
+	if (rc == PTL_OK)
+		rc = ofi_accept(mr_index(domain, MR_DATA), 0, &refuse[1]);
+	if (rc != PTL_OK)
 		ofi_mrs_close(domain);
-	return rc;
+	return ofi_error(rc);
 }
 
 /* All regions are closed. */
@@ -484,7 +467,6 @@ void ofi_mrs_close(struct ofi_domain *domain)
 	for (int i = 0; i < 2; i++)
 		if (domain->mrs->refuse[i] != PTL_INVALID_HANDLE)
 			PtlMEUnlink(domain->mrs->refuse[i]);
-	if (domain->data)
-		ofi_queue_close(&domain->mrs->data);
+	ofi_queue_close(&domain->mrs->data);
 	free(domain->mrs);
 }

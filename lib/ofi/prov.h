@@ -133,6 +133,13 @@ struct ofi_name {
 	uint32_t pid;
 };
 
+static const ptl_process_id_t ofi_anyone = {PTL_NID_ANY, PTL_PID_ANY};
+
+static inline bool ofi_is_same(ptl_process_id_t a, ptl_process_id_t b)
+{
+	return a.pid == b.pid && a.nid == b.nid;
+}
+
 struct ofi_fabric {
 	struct fid_fabric fid;
 	int refs;
@@ -571,6 +578,16 @@ static inline int ofi_iov_length(const struct iovec *iov, size_t count, size_t *
 	return 0;
 }
 
+/* Let a descriptor of the first piece of a vector be one of all pieces. */
+static inline void ofi_describe(ptl_md_t *md, const struct iovec *iov, size_t count)
+{
+	if (OFI_LIKELY(count <= 1))
+		return;
+	md->start = (void *)(uintptr_t)iov;
+	md->length = count;
+	md->options |= PTL_MD_IOVEC;
+}
+
 /* References keep an object open: fi_close of one that is used gives -FI_EBUSY. */
 static inline void ofi_refer(int *refs, int change)
 {
@@ -627,9 +644,12 @@ void ofi_av_meet(struct ofi_av *av, fi_addr_t addr, ptl_process_id_t id);
 
 /* Return the FI_E* code, negative, of a code of Portals. */
 int ofi_error(int ptl);
+/* Make the last entry of an index, which accepts all that comes there, and moves no
+ * bytes; a code of Portals. */
+int ofi_accept(ptl_pt_index_t index, unsigned options, ptl_handle_me_t *me);
 /* Make a queue for count events; with OFI_EVENTS also what sends and gets need. */
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count);
-void ofi_queue_close(struct ofi_queue *queue);
+void ofi_queue_close(struct ofi_queue *queue); /* if it is open: domain is not NULL */
 /* See that it is known with which number the events begin.  False: not now. */
 bool ofi_queue_start(struct ofi_queue *queue);
 /* Take one event and give it to its sink.  Return false if there is none. */
@@ -729,8 +749,17 @@ int ofi_poll_open(
 
 int ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 	void *context);
+/* Bind an event queue to an object that has none so far, or return -FI_E*. */
+int ofi_eq_bind(struct ofi_eq **eq, struct fid *fid, uint64_t bad_flags);
 /* The same as ofi_cq_trywait. */
 int ofi_eq_trywait(struct ofi_eq *eq);
+/* Return true if objects have this kind of wait object; fd: they may have descriptors. */
+static inline bool ofi_wait_is_known(enum fi_wait_obj wait, bool fd)
+{
+	return wait == FI_WAIT_NONE || wait == FI_WAIT_UNSPEC || wait == FI_WAIT_YIELD ||
+	       (wait == FI_WAIT_FD && fd);
+}
+
 /* fi_control of an object with this kind of wait object, and its descriptor or -1. */
 int ofi_wait_control(enum fi_wait_obj wait, int fd, int command, void *arg);
 /* Tell of the insertion of count names into an address vector.  0 or -FI_ENOMEM. */

@@ -106,11 +106,7 @@ static inline int rx_post(struct ofi_list *list, struct ofi_req *req)
 	};
 	if (OFI_UNLIKELY(!queue->posted))
 		return PTL_NO_SPACE;
-	if (OFI_UNLIKELY(req->rx.count != 1)) {
-		md.start = req->rx.iov;
-		md.length = req->rx.count;
-		md.options |= PTL_MD_IOVEC;
-	}
+	ofi_describe(&md, req->rx.iov, req->rx.count);
 	if (OFI_UNLIKELY(req->rx.multi)) {
 		md.threshold =
 			queue->posted < RX_MULTI_TAKES ? queue->posted : RX_MULTI_TAKES;
@@ -295,8 +291,7 @@ static inline bool rx_matches(const struct ofi_req *req, const struct ofi_late *
 {
 	if ((late->bits ^ req->rx.bits) & ~req->rx.ignore)
 		return false;
-	if (req->peer.nid != PTL_NID_ANY &&
-		(req->peer.nid != late->from.nid || req->peer.pid != late->from.pid))
+	if (req->peer.nid != PTL_NID_ANY && !ofi_is_same(req->peer, late->from))
 		return false;
 	return !req->rx.multi || late->len <= req->rx.iov[0].iov_len;
 }
@@ -518,7 +513,7 @@ static inline int rx_check(const struct ofi_ep *ep, const struct ofi_list *list,
 static inline int rx_want(struct ofi_req *req, const struct fi_msg_tagged *m)
 {
 	struct ofi_ep *ep = req->ep;
-	req->peer = (ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY};
+	req->peer = ofi_anyone;
 	req->rx.bits = m->tag & OFI_TAG_MASK;
 	req->rx.ignore = (m->ignore & OFI_TAG_MASK) | OFI_EXPOSED | OFI_HAS_DATA;
 	if (m->addr == FI_ADDR_UNSPEC || !(ep->caps & FI_DIRECTED_RECV)) {

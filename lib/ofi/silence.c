@@ -33,8 +33,7 @@ static void silence_add_unexpected(const struct ofi_list *list, ptlx_wait_t *wai
 	bool near = false;
 	TAILQ_FOREACH(late, &list->arrived, next)
 	{
-		bool same = late->from.nid == wait->source.nid &&
-			    late->from.pid == wait->source.pid;
+		bool same = ofi_is_same(late->from, wait->source);
 		if (!first || (same && !near))
 			first = late;
 		near |= same;

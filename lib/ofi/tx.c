@@ -109,11 +109,7 @@ static int tx_expose(struct ofi_req *req, const struct iovec *iov, size_t count)
 		.user_ptr = &req->sink,
 		.eq_handle = req->ep->tx->eq,
 	};
-	if (count > 1) {
-		md.start = (void *)(uintptr_t)iov;
-		md.length = count;
-		md.options |= PTL_MD_IOVEC;
-	}
+	ofi_describe(&md, iov, count);
 	return PtlMEMDAttach(ofi_node.ni, OFI_PT_EXPOSED, req->peer, req->serial,
 		OFI_REFUSED, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &req->me, NULL);
 }
