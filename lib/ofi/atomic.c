@@ -34,6 +34,12 @@ struct atomic_call {
 	bool silent;    /* fi_inject_atomic */
 };
 
+/* Return the most bytes of an operation of this kind. */
+static size_t atomic_bytes(uint64_t kind)
+{
+	return kind == FI_COMPARE_ATOMIC ? ATOMIC_BYTES / 2 : ATOMIC_BYTES;
+}
+
 /* Return the most elements of an operation, or 0: there is no such one. */
 static size_t atomic_most(enum fi_datatype type, enum fi_op op, uint64_t kind)
 {
@@ -45,7 +51,7 @@ static size_t atomic_most(enum fi_datatype type, enum fi_op op, uint64_t kind)
 	if ((real && on_bits) || (op >= FI_CSWAP) != (kind == FI_COMPARE_ATOMIC) ||
 		(op == FI_ATOMIC_READ && kind != FI_FETCH_ATOMIC))
 		return 0;
-	return ATOMIC_BYTES / (kind == FI_COMPARE_ATOMIC ? 2u : 1u) / size[type];
+	return atomic_bytes(kind) / size[type];
 }
 
 int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
@@ -59,7 +65,7 @@ int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_o
 	attr->count = atomic_most(type, op, flags);
 	if (!attr->count)
 		return -FI_EOPNOTSUPP;
-	attr->size = ATOMIC_BYTES / (flags & FI_COMPARE_ATOMIC ? 2u : 1u) / attr->count;
+	attr->size = atomic_bytes(flags) / attr->count;
 	return 0;
 }
 
@@ -224,9 +230,9 @@ static ssize_t atomic_call(struct fid_ep *fid, const struct atomic_call *call)
 	if (OFI_UNLIKELY(rc))
 		return rc;
 	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
-	size_t bytes = kind == FI_COMPARE_ATOMIC ? ATOMIC_BYTES / 2 : ATOMIC_BYTES;
-	return ofi_tx_leave(
-		ep, peer ? atomic_begin(ep, call, bytes / most, peer) : -FI_EINVAL);
+	return ofi_tx_leave(ep,
+		peer ? atomic_begin(ep, call, atomic_bytes(kind) / most, peer)
+		     : -FI_EINVAL);
 }
 
 /* ---- calls ---- */

@@ -7,7 +7,6 @@
  */
 #include "prov.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,12 +200,9 @@ static const char *av_straddr(
 	struct fid_av *fid, const void *addr, char *buf, size_t *len)
 {
 	(void)fid;
-	char text[FI_NAME_MAX];
 	struct ofi_name name;
 	memcpy(&name, addr, sizeof name);
-	ofi_name_text(&name, text, sizeof text);
-	snprintf(buf, *len, "%s", text);
-	*len = strlen(text) + 1;
+	*len = (size_t)ofi_name_text(&name, buf, *len) + 1;
 	return buf;
 }
 

@@ -237,10 +237,10 @@ int ofi_late_open(struct ofi_list *list)
 
 /* Tell the sender of an exposed message that nobody receives it, by a get of no bytes,
  * whose answer nobody needs. */
-static void late_refuse(struct ofi_list *list, ptl_handle_md_t md, struct ofi_late *late)
+static void late_refuse(struct ofi_list *list, struct ofi_late *late)
 {
 	uint64_t end = ofi_now() + LATE_REFUSE_MS;
-	while (PtlGet(md, late->from, OFI_PT_EXPOSED, ofi_node.ac,
+	while (PtlGetRegion(ofi_node.quiet, 0, 0, late->from, OFI_PT_EXPOSED, ofi_node.ac,
 		       (uint32_t)late->hdr | OFI_REFUSED, 0) == PTL_NO_SPACE &&
 		ofi_now() < end)
 		PtlProgress(list->late.eq, 0);
@@ -252,23 +252,14 @@ static void late_free_all(struct ofi_list *list)
 {
 	struct ofi_lates *all[] = {&list->arrived, &list->claimed};
 	struct ofi_late *late;
-	ptl_handle_md_t md;
-	bool tells = PtlMDBind(ofi_node.ni,
-			     (ptl_md_t){.threshold = PTL_MD_THRESH_INF,
-				     .eq_handle = PTL_EQ_NONE},
-			     PTL_RETAIN, &md) == PTL_OK;
 	for (int i = 0; i < 2; i++) {
 		while ((late = TAILQ_FIRST(all[i]))) {
 			TAILQ_REMOVE(all[i], late, next);
-			if (late->bits & OFI_EXPOSED && tells)
-				late_refuse(list, md, late);
-			else if (!late->block && !(late->bits & OFI_EXPOSED))
-				free(late->bytes);
-			free(late);
+			if (late->bits & OFI_EXPOSED)
+				late_refuse(list, late);
+			ofi_late_free(list, late);
 		}
 	}
-	if (tells)
-		PtlMDUnlink(md);
 	while ((late = list->free)) {
 		list->free = late->next_free;
 		free(late);

@@ -63,10 +63,10 @@ int ofi_name_parse(const char *node, const char *service, struct ofi_name *name)
 	return 0;
 }
 
-void ofi_name_text(const struct ofi_name *name, char *text, size_t size)
+int ofi_name_text(const struct ofi_name *name, char *text, size_t size)
 {
 	char nid[INET_ADDRSTRLEN];
 	struct in_addr addr = {htonl(name->nid)};
 	inet_ntop(AF_INET, &addr, nid, sizeof nid);
-	snprintf(text, size, "portals://%s/%u/%u", nid, name->pid, name->endpoint);
+	return snprintf(text, size, "portals://%s/%u/%u", nid, name->pid, name->endpoint);
 }

@@ -524,7 +524,7 @@ struct ofi_node {
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
 	ptl_ac_index_t ac;     /* of all requests */
-	ptl_handle_md_t quiet; /* whole space, without events: operands of exchanges */
+	ptl_handle_md_t quiet; /* whole space, without events */
 };
 extern struct ofi_node ofi_node;
 extern _Thread_local bool ofi_starts; /* this thread is inside PtlNIInit */
@@ -621,7 +621,8 @@ struct ofi_name ofi_name_of(ptl_process_id_t id, unsigned endpoint, unsigned dom
 bool ofi_name_is_good(const struct ofi_name *name);
 /* Names from node and service; 0 or -FI_E*.  node may be NULL: this host. */
 int ofi_name_parse(const char *node, const char *service, struct ofi_name *name);
-void ofi_name_text(const struct ofi_name *name, char *text, size_t size);
+/* Write the text of a name, as snprintf() does. */
+int ofi_name_text(const struct ofi_name *name, char *text, size_t size);
 
 int ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
 	void *context);
