@@ -230,9 +230,9 @@ static ssize_t atomic_call(struct fid_ep *fid, const struct atomic_call *call)
 	if (OFI_UNLIKELY(rc))
 		return rc;
 	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
-	return ofi_tx_leave(ep,
-		peer ? atomic_begin(ep, call, atomic_bytes(kind) / most, peer)
-		     : -FI_EINVAL);
+	return ofi_tx_leave(
+		ep, peer ? atomic_begin(ep, call, atomic_bytes(kind) / most, peer)
+			 : -FI_EINVAL);
 }
 
 /* ---- calls ---- */
@@ -312,9 +312,9 @@ static ssize_t atomic_comparemsg(struct fid_ep *fid, const struct fi_msg_atomic 
 {
 	(void)compare_desc;
 	(void)result_desc;
-	return atomic_call(fid,
-		&(struct atomic_call){msg, compare, compare_count, results, result_count,
-			FI_COMPARE_ATOMIC | flags, false});
+	return atomic_call(
+		fid, &(struct atomic_call){msg, compare, compare_count, results,
+			     result_count, FI_COMPARE_ATOMIC | flags, false});
 }
 
 static ssize_t atomic_comparev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,

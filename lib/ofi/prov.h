@@ -482,6 +482,7 @@ int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 
 /* Define a function that refuses.  libfabric calls through its tables without a test, so
  * each table is complete; only that of the collective operations may be missing. */
+/* clang-format off */
 #define OFI_NO(type, name, ...)                                                          \
 	_Pragma("GCC diagnostic push")                                                   \
 	_Pragma("GCC diagnostic ignored \"-Wunused-parameter\"")                         \
@@ -491,7 +492,6 @@ int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 	}                                                                                \
 	_Pragma("GCC diagnostic pop")
 
-/* clang-format off */
 OFI_NO(inline int, ofi_no_bind, struct fid *fid, struct fid *bfid, uint64_t flags)
 OFI_NO(inline int, ofi_no_control, struct fid *fid, int command, void *arg)
 OFI_NO(inline int, ofi_no_ops_open, struct fid *fid, const char *name, uint64_t flags,
@@ -846,8 +846,8 @@ static inline bool ofi_tx_is_silent(const struct ofi_ep *ep, uint64_t flags, boo
 
 /* Make the request of an operation, or of a part of one, with an op; NULL: there is no
  * room now. */
-static inline struct ofi_req *ofi_rma_new(struct ofi_ep *ep,
-	void (*event)(struct ofi_sink *sink, const ptl_event_t *event))
+static inline struct ofi_req *ofi_rma_new(
+	struct ofi_ep *ep, void (*event)(struct ofi_sink *sink, const ptl_event_t *event))
 {
 	struct ofi_req *req = ofi_req_new(ep);
 	if (!req)

@@ -210,8 +210,7 @@ static ssize_t rma_plain(struct fid_ep *fid, const struct iovec *iov, size_t cou
 {
 	const struct fi_rma_iov rma_iov = {there, len, key};
 	return rma_call(fid,
-		&(struct fi_msg_rma){
-			iov, NULL, count, addr, &rma_iov, 1, context, data},
+		&(struct fi_msg_rma){iov, NULL, count, addr, &rma_iov, 1, context, data},
 		flags, silent);
 }
 

@@ -529,8 +529,8 @@ static inline int rx_want(struct ofi_req *req, const struct fi_msg_tagged *m)
 }
 
 /* Make the request of a call, for a list of the endpoint, which is entered. */
-static inline struct ofi_req *rx_request(struct ofi_list *list,
-	const struct fi_msg_tagged *m, uint64_t flags, int *rc)
+static inline struct ofi_req *rx_request(
+	struct ofi_list *list, const struct fi_msg_tagged *m, uint64_t flags, int *rc)
 {
 	struct ofi_ep *ep = list->ep;
 	struct ofi_req *req = ofi_req_new(ep);

@@ -235,8 +235,8 @@ OFI_RARE void ofi_tx_full(struct ofi_ep *ep)
  * program must read its completions now and then.  The first message to a peer may not,
  * since it stays here until that has joined, and a program that has its completion may
  * end. */
-static inline bool tx_is_copied(const struct ofi_ep *ep, const struct ofi_peer *peer,
-	uint64_t flags, size_t len)
+static inline bool tx_is_copied(
+	const struct ofi_ep *ep, const struct ofi_peer *peer, uint64_t flags, size_t len)
 {
 	if (OFI_UNLIKELY(flags & FI_DELIVERY_COMPLETE))
 		return false;
