@@ -40,7 +40,7 @@ static inline void tx_fail(struct ofi_req *req, const ptl_event_t *event)
 }
 
 /* SEND_END of a short message. */
-static void tx_short_event(struct ofi_sink *sink, const ptl_event_t *event)
+static OFI_FAST void tx_short_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_req *req = container_of(sink, struct ofi_req, sink);
 	if (OFI_UNLIKELY(event->type != PTL_EVENT_SEND_END))
