@@ -402,11 +402,9 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 	ptl_handle_eq_t eq)
 {
 	ptl_handle_me_t me;
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_md_t md = bench_region(b, start, length, op | PTL_MD_MANAGE_REMOTE, eq);
-	BENCH_DO(PtlMEAttach, b->ni, portal, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER,
-		&me);
-	BENCH_DO(PtlMDAttach, me, md, PTL_RETAIN, NULL);
+	BENCH_DO(PtlMEMDAttach, b->ni, portal, bench_anyone, bits, 0, PTL_UNLINK,
+		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL);
 	return me;
 }
 
@@ -417,7 +415,7 @@ void bench_gather(const struct bench *b, const void *mine, uint64_t length, void
 	if (b->rank) {
 		bench_barrier();
 		ptl_handle_md_t md = bench_bind(b, (void *)(uintptr_t)mine, length, w.eq);
-		BENCH_DO(PtlPut, md, PTL_NO_ACK_REQ, bench_id(b, 0), PORTAL_GATHER, 0,
+		bench_put(b, md, PTL_NO_ACK_REQ, bench_id(b, 0), PORTAL_GATHER,
 			BENCH_BITS, b->rank * length, 0);
 		bench_await(&w, PTL_EVENT_SEND_END, 1);
 		BENCH_DO(PtlMDUnlink, md);

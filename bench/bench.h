@@ -64,6 +64,8 @@ _Noreturn void bench_refuse(const struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void bench_barrier(void);
 
+static const ptl_process_id_t bench_anyone = {PTL_NID_ANY, PTL_PID_ANY};
+
 void *bench_allocate(uint64_t length);
 ptl_process_id_t bench_id(const struct bench *b, unsigned rank);
 ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count);
@@ -105,6 +107,19 @@ static inline void bench_check(int rc, const char *what)
 		bench_fail(rc, what);
 }
 #define BENCH_DO(function, ...) bench_check(function(__VA_ARGS__), #function)
+
+/* Put all of a descriptor; while there is no room, operations that wait go on. */
+static inline void bench_put(const struct bench *b, ptl_handle_md_t md, ptl_ack_req_t ack,
+	ptl_process_id_t to, ptl_pt_index_t portal, ptl_match_bits_t bits,
+	uint64_t remote, ptl_hdr_data_t hdr)
+{
+	int rc;
+	while (__builtin_expect(
+		(rc = PtlPut(md, ack, to, portal, 0, bits, remote, hdr)) == PTL_NO_SPACE,
+		0))
+		PtlProgress(b->ni, 0);
+	bench_check(rc, "PtlPut");
+}
 
 /* ---- events ---- */
 

@@ -70,8 +70,6 @@ static struct program {
 		}                                                                        \
 	}
 
-static const ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-
 /* Count a call of Portals or CCI that fails. */
 static inline void works(struct program *p, int rc)
 {
@@ -110,7 +108,7 @@ static inline ptl_handle_me_t post(struct program *p)
 		.user_ptr = p,
 		.eq_handle = p->eq};
 	ptl_handle_me_t me = PTL_INVALID_HANDLE;
-	works(p, PtlMEMDPost(p->b.ni, p->me, anyone, BENCH_BITS, 0, PTL_UNLINK,
+	works(p, PtlMEMDPost(p->b.ni, p->me, bench_anyone, BENCH_BITS, 0, PTL_UNLINK,
 			 PTL_INS_BEFORE, md, PTL_UNLINK, &me, NULL, p->late));
 	return me;
 }
@@ -148,7 +146,7 @@ ROUNDS(run_fetch, operate(p, p->md, PTLX_MAX); take(p))
 ROUNDS(run_post, works(p, PtlMEUnlink(post(p))))
 ROUNDS(run_post_put, (void)post(p); put(p, PTL_NO_ACK_REQ); take(p))
 ROUNDS(run_attach, ptl_handle_me_t me; ptl_handle_md_t md;
-	works(p, PtlMEAttach(p->b.ni, PORTAL, anyone, BENCH_BITS, 0, PTL_UNLINK,
+	works(p, PtlMEAttach(p->b.ni, PORTAL, bench_anyone, BENCH_BITS, 0, PTL_UNLINK,
 			 PTL_INS_AFTER, &me));
 	works(p, PtlMDAttach(me, p->region, PTL_UNLINK, &md)); works(p, PtlMDUnlink(md)))
 ROUNDS(run_bind, ptl_handle_md_t md;
@@ -169,8 +167,8 @@ ROUNDS(run_update, works(p, PtlMDUpdate(p->md, NULL, &p->region, p->eq)))
 static ptl_handle_me_t attach_both(struct program *p, ptl_match_bits_t bits)
 {
 	ptl_handle_me_t me;
-	works(p, PtlMEAttach(p->b.ni, PORTAL, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER,
-			 &me));
+	works(p, PtlMEAttach(p->b.ni, PORTAL, bench_anyone, bits, 0, PTL_UNLINK,
+			 PTL_INS_AFTER, &me));
 	works(p, PtlMDAttach(me, p->region, PTL_UNLINK, NULL));
 	return me;
 }
@@ -186,7 +184,7 @@ static void run_attach_all(struct program *p, uint64_t rounds)
 static void run_attach_once(struct program *p, uint64_t rounds)
 {
 	for (uint64_t i = 0; i < rounds; i++)
-		works(p, PtlMEMDAttach(p->b.ni, PORTAL, anyone, i, 0, PTL_UNLINK,
+		works(p, PtlMEMDAttach(p->b.ni, PORTAL, bench_anyone, i, 0, PTL_UNLINK,
 				 PTL_INS_AFTER, p->region, PTL_UNLINK, &p->entry[i],
 				 NULL));
 	while (rounds--)

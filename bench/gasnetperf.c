@@ -209,18 +209,13 @@ static void open_node(struct program *p, uint64_t largest)
 
 static void start_put(struct program *p, ptl_handle_md_t md)
 {
-	int rc;
-	while ((rc = PtlPut(md, PTL_ACK_REQ, p->peer_id, PORTAL_PUT, 0, BENCH_BITS, 0,
-			0)) == PTL_NO_SPACE)
-		bench_try(&p->acks); /* advances the operations that wait */
-	bench_check(rc, "PtlPut");
+	bench_put(&p->b, md, PTL_ACK_REQ, p->peer_id, PORTAL_PUT, BENCH_BITS, 0, 0);
 	p->acked++;
 }
 
 static void put_ping(struct program *p, ptl_handle_md_t md)
 {
-	BENCH_DO(
-		PtlPut, md, PTL_NO_ACK_REQ, p->peer_id, PORTAL_PING, 0, BENCH_BITS, 0, 0);
+	bench_put(&p->b, md, PTL_NO_ACK_REQ, p->peer_id, PORTAL_PING, BENCH_BITS, 0, 0);
 }
 
 static void await_ping(struct program *p)

@@ -60,7 +60,7 @@ static ptl_handle_me_t post(struct program *p, ptl_pt_index_t portal,
 	ptl_match_bits_t bits, ptl_match_bits_t ignore, uint64_t number)
 {
 	ptl_handle_me_t me;
-	ptl_process_id_t from = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_process_id_t from = bench_anyone;
 	if (p->kind >= MIXED && number % 2 && number < p->depth)
 		from = p->peer;
 	ptl_md_t md = bench_region(
@@ -96,11 +96,7 @@ static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
 static void put(struct program *p, ptl_pt_index_t portal, ptl_match_bits_t bits,
 	ptl_hdr_data_t hdr)
 {
-	int rc;
-	do
-		rc = PtlPut(p->empty, PTL_NO_ACK_REQ, p->peer, portal, 0, bits, 0, hdr);
-	while (rc == PTL_NO_SPACE);
-	bench_check(rc, "PtlPut");
+	bench_put(&p->b, p->empty, PTL_NO_ACK_REQ, p->peer, portal, bits, 0, hdr);
 }
 
 static double send_window(struct program *p, ptl_pt_index_t portal)

@@ -65,7 +65,7 @@ static void source_round(struct program *p, enum way way, uint64_t round)
 	uint64_t *words = (uint64_t *)p->memory;
 	words[0] = words[p->length / 8 - 1] = round;
 	double t = bench_now_ns(); /* goes with the message */
-	BENCH_DO(PtlPut, p->out, PTL_ACK_REQ, p->peer, PORTAL_DATA, 0, BENCH_BITS, 0,
+	bench_put(&p->b, p->out, PTL_ACK_REQ, p->peer, PORTAL_DATA, BENCH_BITS, 0,
 		(uint64_t)t);
 	if (way == SOURCE)
 		p->work[round] = compute(p);
@@ -76,8 +76,8 @@ static void source_round(struct program *p, enum way way, uint64_t round)
 
 static void target_round(struct program *p, enum way way, uint64_t round)
 {
-	BENCH_DO(PtlPut, p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS, 0,
-		0);
+	bench_put(
+		&p->b, p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, BENCH_BITS, 0, 0);
 	if (way == TARGET)
 		p->work[round] = compute(p);
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);

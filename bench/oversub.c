@@ -62,11 +62,8 @@ static uint64_t *slot_of(struct program *p, uint64_t round, unsigned sender)
 static void put(struct program *p, unsigned to)
 {
 	uint64_t at = (uint64_t)((char *)slot_of(p, p->round, p->b.rank) - (char *)p->rx);
-	int rc;
-	while ((rc = PtlPut(p->out[p->round & 1], PTL_NO_ACK_REQ, p->id[to], PORTAL, 0,
-			BENCH_BITS, at, p->round)) == PTL_NO_SPACE)
-		PtlProgress(p->b.ni, 0);
-	bench_check(rc, "PtlPut");
+	bench_put(&p->b, p->out[p->round & 1], PTL_NO_ACK_REQ, p->id[to], PORTAL,
+		BENCH_BITS, at, p->round);
 }
 
 static void run_round(struct program *p)

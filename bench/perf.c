@@ -59,12 +59,7 @@ void perf_wrong(struct perf_node *n, uint64_t at)
 static inline void put(
 	struct perf_node *n, ptl_ack_req_t ack, uint64_t remote, ptl_hdr_data_t hdr)
 {
-	int rc;
-	while (__builtin_expect((rc = PtlPut(n->out, ack, n->peer, PERF_PORTAL_PUT, 0,
-					 BENCH_BITS, remote, hdr)) == PTL_NO_SPACE,
-		0))
-		bench_try(&n->w); /* advances the operations that wait */
-	bench_check(rc, "PtlPut");
+	bench_put(n->b, n->out, ack, n->peer, PERF_PORTAL_PUT, BENCH_BITS, remote, hdr);
 }
 
 void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
@@ -75,7 +70,7 @@ void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
 /* Put a note, an empty message. */
 static void tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
 {
-	BENCH_DO(PtlPut, n->note, PTL_NO_ACK_REQ, whom, PERF_PORTAL_PUT, 0, BENCH_BITS, 0,
+	bench_put(n->b, n->note, PTL_NO_ACK_REQ, whom, PERF_PORTAL_PUT, BENCH_BITS, 0,
 		what);
 }
 

@@ -142,7 +142,7 @@ static void send_all(struct sender *s)
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 		word[0] = i + 1;
 		double t = bench_now_ns();
-		BENCH_DO(PtlPut, md, PTL_ACK_REQ, to, PORTAL_DATA, 0, BENCH_BITS,
+		bench_put(&p->b, md, PTL_ACK_REQ, to, PORTAL_DATA, BENCH_BITS,
 			s->number * SLOT, 0);
 		bench_await(&s->w, PTL_EVENT_ACK, i + 1);
 		s->sample[i] = bench_now_ns() - t;

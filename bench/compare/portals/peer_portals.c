@@ -21,7 +21,6 @@ enum { MOST_QUEUES = 16 };
 
 static struct bench b = {.program = "peer_portals"};
 static ptl_process_id_t other;
-static const ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 
 /* Put bytes of a descriptor without an ACK. */
 static void put(ptl_handle_md_t md, uint64_t at, uint64_t bytes, ptl_pt_index_t portal,
@@ -66,7 +65,7 @@ static void add_block(struct block *k)
 		PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, layer.eq[k->portal]);
 	md.max_size = am.bytes;
 	md.user_ptr = k;
-	BENCH_DO(PtlMEAttach, b.ni, PORTAL_AM + k->portal, anyone, BENCH_BITS, 0,
+	BENCH_DO(PtlMEAttach, b.ni, PORTAL_AM + k->portal, bench_anyone, BENCH_BITS, 0,
 		PTL_UNLINK, PTL_INS_AFTER, &k->me);
 	BENCH_DO(PtlMDAttach, k->me, md, PTL_UNLINK, NULL);
 }
