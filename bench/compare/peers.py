@@ -49,6 +49,11 @@ class Turn:
         first, second = self.cpus
         return served(server, client, ({first}, {second}), LIMIT, env)
 
+    def pingpong(self, provider, size, env=None, *more):
+        """Return the ns of fi_pingpong over a provider of libfabric."""
+        command = ["fi_pingpong", "-p", provider, "-e", "rdm", *more, "-I", self.iterations(size), "-S", size]
+        return run.pingpong_us(self.served(command, [*command, "127.0.0.1"], env)) * 1000
+
 
 # ---- libportals ----
 
@@ -145,16 +150,12 @@ class PeerMpi(Mpi):
     tests = ALL
     lacks = ""
 
-    def missing(self):
-        return "" if self.is_there() else super().missing()
-
     def build(self, turn):
-        self.program = self.build_peer(turn.work)
+        self.build_peer(turn.work)
 
     def one(self, turn, nodes, yields, tests):
-        start, env = self.start(nodes, yields)
-        return peer_lines([*start, self.program, self.label(nodes), turn.scale()], tests, env=env,
-                          cpus=turn.here(), limit=LIMIT)
+        command, env = self.peer(nodes, yields, self.label(nodes), turn.scale())
+        return peer_lines(command, tests, env=env, cpus=turn.here(), limit=LIMIT)
 
     def rows(self, turn):
         # A test has no CPU for itself.
@@ -218,8 +219,7 @@ class Libfabric:
 
     def rows(self, turn):
         for size in turn.want("latency").get("latency", []):
-            command = ["fi_pingpong", "-p", "shm", "-e", "rdm", "-I", turn.iterations(size), "-S", size]
-            yield self.name, "latency", size, run.pingpong_us(turn.served(command, [*command, "127.0.0.1"])) * 1000
+            yield self.name, "latency", size, turn.pingpong("shm", size)
 
 
 class Provider:
@@ -239,30 +239,26 @@ class Provider:
         return {"FI_PROVIDER_PATH": str(turn.bin.parent / "libfabric")}
 
     def missing(self):
-        if not self.mpi.is_there():
-            return "provider: " + self.mpi.missing()
-        return Libfabric().missing()
+        missing = self.mpi.missing()
+        return "provider: " + missing if missing else Libfabric().missing()
 
     def build(self, turn):
         library = pathlib.Path(self.environment(turn)["FI_PROVIDER_PATH"], "libportals-fi.so")
         if not library.exists():
             run.die(run.NOT_THERE, f"provider: {library} is not there; expected a build beside libfabric's headers "
                                    "(Debian: libfabric-dev)")
-        self.program = self.mpi.build_peer(turn.work)
+        self.mpi.build_peer(turn.work)
 
     def rows(self, turn):
-        start, env = self.mpi.start(2, turn.quick)
         wanted = turn.want(*PROVIDED)
         for who, more in self.TRANSPORTS.items():
-            yield from peer_lines([*start, self.program, who, turn.scale()], wanted,
-                                  env={**self.environment(turn), **env, "OMPI_MCA_osc": "rdma", **more},
-                                  cpus=turn.here(), limit=LIMIT)
+            command, env = self.mpi.peer(2, turn.quick, who, turn.scale())
+            yield from peer_lines(command, wanted, cpus=turn.here(), limit=LIMIT,
+                                  env={**self.environment(turn), **env, "OMPI_MCA_osc": "rdma", **more})
         for size in turn.want("latency").get("latency", []):
             for provider in ("portals", "shm"):
-                command = ["fi_pingpong", "-p", provider, "-e", "rdm", "-m", "tagged", "-I", turn.iterations(size),
-                           "-S", size]
-                said = turn.served(command, [*command, "127.0.0.1"], self.environment(turn))
-                yield "fi_" + provider, "latency", size, run.pingpong_us(said) * 1000
+                ns = turn.pingpong(provider, size, self.environment(turn), "-m", "tagged")
+                yield "fi_" + provider, "latency", size, ns
 
 
 class Netpipe:

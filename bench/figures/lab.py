@@ -54,11 +54,12 @@ class Lab:
 
     def run(self, name, command, env):
         """Return what a command said, on standard output and standard error.  It is called
-        name where it fails, which ends the program."""
-        try:
-            return run.output(command, env, limit=3600, name=name)
-        except run.Failed as why:
-            run.die(1, why)
+        name where it fails."""
+        return run.output(command, env, limit=3600, name=name)
+
+    def scale(self):
+        """Return the argument of a program of compare/peer.h that tells how much it is to do."""
+        return "quick" if self.quick else "full"
 
     def two_nodes(self, *options):
         """Return the beginning of the command of a job of two nodes."""
@@ -66,10 +67,7 @@ class Lab:
 
     def job(self, program, options, env, nodes=2):
         """Return the rows of a bench that ran in a job of this number of nodes."""
-        try:
-            return run.job(self.bin, nodes, program, [*options, *["--quick"] * self.quick], env)["results"]
-        except run.Failed as why:
-            run.die(1, why)
+        return run.job(self.bin, nodes, program, [*options, *["--quick"] * self.quick], env)["results"]
 
     def each_round(self, measure):
         """Call a function that returns {key: value} in each round.  Return {key: [values]}."""

@@ -33,6 +33,14 @@ def die(status, text):
     sys.exit(status)
 
 
+def main(function):
+    """Run the main function of a program, which ends where another program fails."""
+    try:
+        sys.exit(function())
+    except Failed as why:
+        die(1, why)
+
+
 # ---- options ----
 
 def numbers(least, most, example="8,64"):
@@ -206,12 +214,13 @@ def served(server, client, cpus=(None, None), limit=600, env=None):
 
 
 def peer_lines(command, tests, **more):
-    """Run a program of compare/peer.h with {test: values of x}; return rows of who, test, x, value."""
+    """Run a program of compare/peer.h with {test: values of x}; return rows of who, test, x, value, and p99 if the
+    command says tails."""
     words = [f"{test}={','.join(map(str, xs))}" for test, xs in tests.items() if xs]
     if not words:
         return []
     rows = [line.split("\t") for line in output([*command, *words], **more)[0].splitlines()]
-    return [(who, test, int(x), float(value)) for who, test, x, value in rows]
+    return [(who, test, int(x), *map(float, values)) for who, test, x, *values in rows]
 
 
 def pingpong_us(said):
@@ -238,24 +247,33 @@ def build(program, compiler, sources, *libraries):
 
 
 class Mpi:
-    """An MPI: openmpi or mpich."""
+    """An MPI, openmpi or mpich, and peer_mpi over it."""
+    TITLES = {"openmpi": "Open MPI", "mpich": "MPICH"}
     PACKAGES = {"openmpi": "openmpi-bin libopenmpi-dev", "mpich": "mpich libmpich-dev"}
 
     def __init__(self, name):
-        self.name = name
-        self.package = self.PACKAGES[name]
+        self.name, self.title = name, self.TITLES[name]
         self.rooted = ["--allow-run-as-root"] * (os.geteuid() == 0)
 
-    def is_there(self):
-        """Can a program be built with it?"""
-        return have(f"mpirun.{self.name}") and compiles(f"mpicc.{self.name}", "mpi.h", "return MPI_Finalize();")
-
     def missing(self):
-        return f"{self.name}: it is not there, or incomplete; Debian: apt-get install {self.package}"
+        """Return what brings it if no program can be built with it, or ""."""
+        there = have(f"mpirun.{self.name}") and compiles(f"mpicc.{self.name}", "mpi.h", "return MPI_Finalize();")
+        return "" if there else \
+            f"{self.name}: it is not there, or incomplete; Debian: apt-get install {self.PACKAGES[self.name]}"
 
     def build_peer(self, folder):
-        return build(folder / f"peer_mpi.{self.name}", f"mpicc.{self.name}", (BENCH / "compare/mpi").glob("*.c"),
-                     "-lpthread")
+        """Build peer_mpi, or return a sentence about a figure that lacks it."""
+        missing = self.missing().partition(": ")[2]
+        if missing:
+            return f"The comparison with {self.title} is missing: {missing}."
+        self.program = build(folder / f"peer_mpi.{self.name}", f"mpicc.{self.name}",
+                             (BENCH / "compare/mpi").glob("*.c"), "-lpthread")
+        return ""
+
+    def peer(self, nodes, yields, *words):
+        """Return a command of peer_mpi, and its variables."""
+        start, env = self.start(nodes, yields)
+        return [*start, self.program, *words], env
 
     def label(self, nodes):
         """MPICH with the device ch4 does not yield with any setting (4.0.2): with more nodes than CPUs its

@@ -29,16 +29,12 @@ class Peers:
 
     def __init__(self, lab):
         self.lab = lab
-        self.scale = "quick" if lab.quick else "full"
         self.work = tempfile.TemporaryDirectory()
-        self.sides = {PORTALS: ([*lab.two_nodes(), lab.bin / "peer_portals", "ours", self.scale], {})}
+        self.sides = {PORTALS: ([*lab.two_nodes(), lab.bin / "peer_portals", "ours", lab.scale()], {})}
         mpi = run.Mpi("openmpi")
-        self.missing = "" if mpi.is_there() else \
-            f"The comparison with Open MPI is missing: {mpi.missing().partition(': ')[2]}."
-        if not self.missing:
-            start, env = mpi.start(2, lab.quick)  # a test has no CPU for itself
-            program = mpi.build_peer(pathlib.Path(self.work.name))
-            self.sides[OPEN_MPI] = [*start, program, mpi.name, self.scale], env
+        self.missing = mpi.build_peer(pathlib.Path(self.work.name))
+        if not self.missing:  # a test has no CPU for itself
+            self.sides[OPEN_MPI] = mpi.peer(2, lab.quick, mpi.name, lab.scale())
 
     def notes(self):
         """Return the notes of a figure that compares both sides."""
@@ -47,10 +43,7 @@ class Peers:
     def once(self, side, tests):
         """Run tests, {test: values of x}, once on a side.  Return {(test, x): ns}."""
         command, env = self.sides[side]
-        try:
-            rows = run.peer_lines(command, tests, env={**ACCELERATED, **env})
-        except run.Failed as why:
-            run.die(1, why)
+        rows = run.peer_lines(command, tests, env={**ACCELERATED, **env})
         return {(test, x): value for _, test, x, value in rows}
 
     def measure(self, tests, others=None):

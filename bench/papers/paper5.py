@@ -15,7 +15,7 @@ EQUAL = 0.95
 # What gasnetperf runs: mark of its curves, figures, environment.
 OURS = {"": ("2,3,4", {"GASNET_PORTAL_SEGMENT": "heap"}), "mmap_": ("3", {"GASNET_PORTAL_SEGMENT": "mmap"}),
         **{f"{side}_": ("5", {"GASNET_PORTAL_LOCAL": side}) for side in ("firehose", "tmpmd", "bounce", "all")}}
-MPIS = {"openmpi": "Open MPI", "mpich": "MPICH"}
+MPIS = run.Mpi.TITLES
 # The tests of peer_mpi: figure, curve, and the ns of a message, or of both of a round trip, from the value.
 OF_MPI = {"ack": ("2", "pingack", lambda size, ns: ns), "amput": ("2", "amput", lambda size, ns: ns),
           "stream": ("3", "bw", lambda size, mb: size * 1e3 / mb), "latency": ("4", "pingpong", lambda size, ns: 2 * ns)}
@@ -42,14 +42,14 @@ def ours(lab, mark, figures, env):
 
 def theirs(lab, mpi, sizes):
     """Run peer_mpi once, with the sizes that gasnetperf has had.  A stream has no p99."""
-    start, env = mpi.start(2, lab.quick)  # a test has no CPU for itself
-    tests = [f"{test}={','.join(map(str, sizes[figure]))}" for test, (figure, *_) in OF_MPI.items()]
-    text, _ = lab.run("peer_mpi", [*start, mpi.program, mpi.name, "quick" if lab.quick else "tails", *tests], env)
+    # a test has no CPU for itself
+    command, env = mpi.peer(2, lab.quick, mpi.name, "quick" if lab.quick else "tails")
+    tests = {test: sizes[figure] for test, (figure, *_) in OF_MPI.items()}
     found = {}
-    for _, test, size, *values in (line.split("\t") for line in text.splitlines()):
+    for _, test, size, *values in run.peer_lines(command, tests, env=env, limit=3600, name="peer_mpi"):
         figure, way, ns = OF_MPI[test]
         for kind, value in zip(("p50_ns", "p99_ns"), values[:1] if test == "stream" else values):
-            found[(figure, f"{mpi.name}_{way}", kind), int(size)] = ns(int(size), float(value))
+            found[(figure, f"{mpi.name}_{way}", kind), size] = ns(size, value)
     return found
 
 
@@ -63,13 +63,11 @@ def measure(lab):
             for (figure, *_), size in found:
                 sizes.setdefault(figure, {})[size] = True
             return found
-        there = [mpi for mpi in mpis if mpi.is_there()]
-        for mpi in there:
-            mpi.program = mpi.build_peer(pathlib.Path(work))
-        seen = lab.turns({**calls, "": note_sizes, **{mpi: partial(theirs, lab, mpi, sizes) for mpi in there}})
+        missing = {mpi: mpi.build_peer(pathlib.Path(work)) for mpi in mpis}
+        seen = lab.turns({**calls, "": note_sizes, **{mpi: partial(theirs, lab, mpi, sizes)
+                                                      for mpi in mpis if not missing[mpi]}})
     points = by_key({key: value for values in seen.values() for key, value in values.items()})
-    return points, [f"The comparison with {MPIS[mpi.name]} is missing: {mpi.missing().partition(': ')[2]}."
-                    for mpi in mpis if mpi not in there]
+    return points, [note for note in missing.values() if note]
 
 
 def of_figure(points, figure):

@@ -21,8 +21,8 @@ LEAVE = "end of the lease"
 
 def ping_pong(lab, *options):
     """Return the ns of an empty message in a ping-pong."""
-    text, _ = lab.run("peer_portals", [*lab.two_nodes(*options), lab.bin / "peer_portals", "ours",
-                                       "quick" if lab.quick else "full", "posted=0"], ACCELERATED)
+    text, _ = lab.run("peer_portals", [*lab.two_nodes(*options), lab.bin / "peer_portals", "ours", lab.scale(),
+                                       "posted=0"], ACCELERATED)
     return float(text.split()[-1])
 
 
