@@ -49,6 +49,7 @@ static struct program {
 	cci_rma_handle_t *tx, *rx; /* this rank's memory */
 	struct cci_rma_handle peer_rx;
 	struct hand *hand;
+	enum test running;
 	double sample[MOST_WAYS][MOST_TURNS]; /* ns of a message, or operation */
 } program = {.sizes = {.most = 4096},
 	.rma_sizes = {.least = 1, .most = 1 << 30},
@@ -203,9 +204,10 @@ static void send(struct program *p, struct end *e, int way, uint64_t len, int fl
 	check(status, "cci_send");
 }
 
-static void both_ways(struct program *p, struct end *e, int way, uint64_t count)
+static void ping_pong(struct program *p, int way, uint64_t count)
 {
 	struct perf_node *n = &p->copy;
+	struct end *e = p->running == HANDLE ? &p->blocking : &p->polled;
 	e->sent = e->got = 0;
 	for (uint64_t i = 1; i <= count; i++, n->message++) {
 		if (!n->first)
@@ -216,28 +218,19 @@ static void both_ways(struct program *p, struct end *e, int way, uint64_t count)
 	}
 }
 
-static void ping_pong(struct program *p, int way, uint64_t count)
-{
-	both_ways(p, &p->polled, way, count);
-}
-
-static void blocking(struct program *p, int way, uint64_t count)
-{
-	both_ways(p, &p->blocking, way, count);
-}
-
 /* Tell that all of a round is here; nothing is to wait for. */
 static void answer(struct program *p)
 {
 	send(p, &p->polled, RO, 0, CCI_FLAG_SILENT);
 }
 
-/* Rounds of some messages one way, each to its SEND event; a message of 0 bytes comes
- * back for each round if it is a window. */
-static void one_way(struct program *p, int way, uint64_t count, unsigned messages)
+/* Rounds of a message one way, or, in a stream, of a window of them, each to its SEND
+ * event; a message of 0 bytes comes back for each round if it is a window. */
+static void one_way(struct program *p, int way, uint64_t count)
 {
 	struct perf_node *n = &p->copy;
 	struct end *e = &p->polled;
+	unsigned messages = p->running == STREAM ? n->window : 1;
 	bool window = messages > 1;
 	e->sent = e->got = 0;
 	for (uint64_t i = 1; i <= count; i++, n->message++)
@@ -251,16 +244,6 @@ static void one_way(struct program *p, int way, uint64_t count, unsigned message
 			if (window)
 				answer(p);
 		}
-}
-
-static void complete(struct program *p, int way, uint64_t count)
-{
-	one_way(p, way, count, 1);
-}
-
-static void windows(struct program *p, int way, uint64_t count)
-{
-	one_way(p, way, count, p->n.window);
 }
 
 /* ---- RMA ---- */
@@ -395,34 +378,28 @@ static const struct plan {
 	struct way {
 		const char *name;
 		void (*run)(struct program *p, int of, uint64_t count);
-		int of, beside;                            /* beside: -1: none */
-		void (*before)(struct program *p, int of); /* a batch; or NULL */
+		int of, beside; /* beside: -1: none */
 	} way[MOST_WAYS];
 } plans[] = {
 	{IDLE, PERF_PUT,
-		{{"put, no CCI", portals, 0, -1, with_cci},
-			{"put, idle CCI", portals, 1, 0, with_cci}}},
+		{{"put, no CCI", portals, 0, -1}, {"put, idle CCI", portals, 1, 0}}},
 	{IDLE, PERF_STREAM,
-		{{"puts, no CCI", portals, 0, -1, with_cci},
-			{"puts, idle CCI", portals, 1, 0, with_cci}}},
+		{{"puts, no CCI", portals, 0, -1}, {"puts, idle CCI", portals, 1, 0}}},
 	{LATENCY, PERF_PUT,
-		{{"UU", ping_pong, UU, 3, NULL}, {"RO", ping_pong, RO, 4, NULL},
-			{"RU", ping_pong, RU, 4, NULL}, {"put", portals, 0, 5, NULL},
-			{"put+ACK", put_acked, 0, -1, NULL}, {"raw", raw, 0, -1, NULL}}},
+		{{"UU", ping_pong, UU, 3}, {"RO", ping_pong, RO, 4},
+			{"RU", ping_pong, RU, 4}, {"put", portals, 0, 5},
+			{"put+ACK", put_acked, 0, -1}, {"raw", raw, 0, -1}}},
 	{COMPLETION, PERF_ACK,
-		{{"RO", complete, RO, 2, NULL}, {"RU", complete, RU, 2, NULL},
-			{"put to ACK", portals, 0, -1, NULL}}},
+		{{"RO", one_way, RO, 2}, {"RU", one_way, RU, 2},
+			{"put to ACK", portals, 0, -1}}},
 	{STREAM, PERF_STREAM,
-		{{"UU", windows, UU, 3, NULL}, {"RO", windows, RO, 3, NULL},
-			{"RU", windows, RU, 3, NULL}, {"puts", portals, 0, -1, NULL}}},
+		{{"UU", one_way, UU, 3}, {"RO", one_way, RO, 3}, {"RU", one_way, RU, 3},
+			{"puts", portals, 0, -1}}},
 	{RMA, PERF_ACK,
-		{{"write", rma, CCI_FLAG_WRITE, 1, NULL},
-			{"put to ACK", portals, 0, -1, NULL}}},
-	{RMA, PERF_GET,
-		{{"read", rma, CCI_FLAG_READ, 1, NULL}, {"get", portals, 0, -1, NULL}}},
-	{RMA, PERF_STREAM,
-		{{"writes", rma_windows, 0, 1, NULL}, {"puts", portals, 0, -1, NULL}}},
-	{HANDLE, PERF_PUT, {{"RO, sleeping", blocking, RO, -1, NULL}}},
+		{{"write", rma, CCI_FLAG_WRITE, 1}, {"put to ACK", portals, 0, -1}}},
+	{RMA, PERF_GET, {{"read", rma, CCI_FLAG_READ, 1}, {"get", portals, 0, -1}}},
+	{RMA, PERF_STREAM, {{"writes", rma_windows, 0, 1}, {"puts", portals, 0, -1}}},
+	{HANDLE, PERF_PUT, {{"RO, sleeping", ping_pong, RO, -1}}},
 };
 
 /* The order rotates, so that a slow drift does not show in the ratios. */
@@ -435,8 +412,8 @@ static void take_turns(
 		for (unsigned k = 0; k < n; k++) {
 			unsigned now = (unsigned)(k + i) % n;
 			const struct way *w = &way[now];
-			if (w->before)
-				w->before(p, w->of);
+			if (p->running == IDLE)
+				with_cci(p, w->of);
 			double t = bench_now_ns();
 			w->run(p, w->of, each);
 			p->sample[now][i] = (bench_now_ns() - t) / (double)each / parts;
@@ -480,6 +457,7 @@ static void run(struct program *p, const struct plan *plan, uint64_t bytes)
 	unsigned n = 0;
 	while (n < MOST_WAYS && plan->way[n].run && (plan->way[n].run != raw || p->hand))
 		n++;
+	p->running = plan->test;
 	perf_begin(&p->n, plan->perf, bytes);
 	perf_full_rounds(&p->n);
 	p->copy = p->n;
