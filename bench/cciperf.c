@@ -341,7 +341,7 @@ static void put_acked(struct program *p, int of, uint64_t count)
 		if (!n->first)
 			bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
 		perf_stamp(n);
-		perf_put_for_ack(n, 0);
+		perf_put(n, PTL_ACK_REQ, 0, 0);
 		bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
 		bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
 		bench_await(&n->w, PTL_EVENT_ACK, acked + i);

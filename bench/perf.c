@@ -54,18 +54,7 @@ void perf_wrong(struct perf_node *n, uint64_t at)
 		perf_test_name[n->test], n->length, n->message, at);
 }
 
-/* ---- puts, notes, and the number of messages of some rounds ---- */
-
-static inline void put(
-	struct perf_node *n, ptl_ack_req_t ack, uint64_t remote, ptl_hdr_data_t hdr)
-{
-	bench_put(n->b, n->out, ack, n->peer, PERF_PORTAL_PUT, BENCH_BITS, remote, hdr);
-}
-
-void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
-{
-	put(n, PTL_ACK_REQ, 0, hdr);
-}
+/* ---- notes, and the number of messages of some rounds ---- */
 
 /* Put a note, an empty message. */
 static void tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
@@ -156,7 +145,7 @@ static inline void ping_pong(struct perf_node *n, bool first)
 		perf_check_stamp(n, n->rx, n->b->rank ^ 1);
 	}
 	perf_stamp(n);
-	put(n, PTL_NO_ACK_REQ, 0, 0);
+	perf_put(n, PTL_NO_ACK_REQ, 0, 0);
 	if (first)
 		bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
 	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
@@ -170,7 +159,7 @@ static inline void exchange(struct perf_node *n)
 {
 	uint64_t slot = (n->message & 1) * n->pitch;
 	perf_stamp(n);
-	put(n, PTL_NO_ACK_REQ, slot, 0);
+	perf_put(n, PTL_NO_ACK_REQ, slot, 0);
 	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
 	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
 	perf_check_stamp(n, n->rx + slot, n->b->rank ^ 1);
@@ -210,7 +199,7 @@ static inline void serve(struct perf_node *n)
 static inline void put_acked(struct perf_node *n)
 {
 	perf_stamp(n);
-	perf_put_for_ack(n, n->message);
+	perf_put(n, PTL_ACK_REQ, 0, n->message);
 	bench_await(&n->w, PTL_EVENT_ACK, n->message + 1);
 	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
 	if (n->full)
@@ -266,7 +255,7 @@ static inline void send_window(struct perf_node *n, uint64_t base)
 	uint64_t hdr = (uint64_t)n->b->rank << RANK_SHIFT | n->message * n->window;
 	perf_stamp(n);
 	for (uint64_t i = 0, slot = 0; i < n->window; i++) {
-		put(n, PTL_NO_ACK_REQ, base + slot * n->pitch, hdr + i);
+		perf_put(n, PTL_NO_ACK_REQ, base + slot * n->pitch, hdr + i);
 		slot = slot + 1 == n->slots ? 0 : slot + 1;
 	}
 	if (!n->silent)

@@ -79,7 +79,12 @@ static inline bool perf_is_stream(enum perf_test test)
 	return test == PERF_STREAM || test == PERF_RATE || test == PERF_NTO1;
 }
 
-void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
+static inline void perf_put(
+	struct perf_node *n, ptl_ack_req_t ack, uint64_t remote, ptl_hdr_data_t hdr)
+{
+	bench_put(n->b, n->out, ack, n->peer, PERF_PORTAL_PUT, BENCH_BITS, remote, hdr);
+}
+
 /* Agree within a pair, before messages or between rounds: return the first rank's
  * value. */
 uint64_t perf_agree(struct perf_node *n, uint64_t value);

@@ -385,8 +385,8 @@ static ssize_t tx_tsendmsg(
 	return msg ? tx_message(ep, OFI_TAGGED, msg, flags) : -FI_EINVAL;
 }
 
-static ssize_t tx_sendplain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	fi_addr_t addr, void *context)
+static OFI_FAST ssize_t tx_sendplain(struct fid_ep *ep, const void *buf, size_t len,
+	void *desc, fi_addr_t addr, void *context)
 {
 	(void)desc;
 	return tx_plain(ep, OFI_MSG, buf, len, 0, addr, 0, context, 0);
