@@ -681,19 +681,26 @@ static inline ssize_t rx_plain(struct fid_ep *ep, int kind, const struct iovec *
 		flags, false);
 }
 
-ssize_t ofi_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
-	void *context)
-{
-	(void)desc;
-	return rx_plain(ep, OFI_MSG, &(struct iovec){buf, len}, 1, addr, 0, 0, context);
-}
+/* Define the calls of one kind that have no message: those with a tag have it, and the
+ * bits of it to ignore, behind the address. */
+#define RX_CALLS(name, kind, tag, ignore, ...)                                           \
+	OFI_FAST ssize_t name(struct fid_ep *ep, void *buf, size_t len, void *desc,      \
+		__VA_ARGS__, void *context)                                              \
+	{                                                                                \
+		(void)desc;                                                              \
+		return rx_plain(ep, kind, &(struct iovec){buf, len}, 1, addr, tag,       \
+			ignore, context);                                                \
+	}                                                                                \
+	ssize_t name##v(struct fid_ep *ep, const struct iovec *iov, void **desc,         \
+		size_t count, __VA_ARGS__, void *context)                                \
+	{                                                                                \
+		(void)desc;                                                              \
+		return rx_plain(ep, kind, iov, count, addr, tag, ignore, context);       \
+	}
 
-ssize_t ofi_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-	fi_addr_t addr, void *context)
-{
-	(void)desc;
-	return rx_plain(ep, OFI_MSG, iov, count, addr, 0, 0, context);
-}
+RX_CALLS(ofi_recv, OFI_MSG, 0, 0, fi_addr_t addr)
+RX_CALLS(
+	ofi_trecv, OFI_TAGGED, tag, ignore, fi_addr_t addr, uint64_t tag, uint64_t ignore)
 
 ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
@@ -703,21 +710,6 @@ ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 		return -FI_EBADFLAGS;
 	struct fi_msg_tagged m = ofi_untagged(msg);
 	return rx_begin(ep, OFI_MSG, &m, flags, false);
-}
-
-OFI_FAST ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
-{
-	(void)desc;
-	return rx_plain(
-		ep, OFI_TAGGED, &(struct iovec){buf, len}, 1, addr, tag, ignore, context);
-}
-
-ssize_t ofi_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
-{
-	(void)desc;
-	return rx_plain(ep, OFI_TAGGED, iov, count, addr, tag, ignore, context);
 }
 
 ssize_t ofi_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)

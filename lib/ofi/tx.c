@@ -344,81 +344,44 @@ static inline ssize_t tx_message(
 	return tx_begin(ep, kind, m, flags, false);
 }
 
-static OFI_FAST ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len,
-	void *desc, fi_addr_t addr, uint64_t tag, void *context)
-{
-	(void)desc;
-	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, context, 0);
-}
+/* Define the calls of one kind that have no message: those with a tag have it behind the
+ * address. */
+#define TX_CALLS(name, kind, tag, ...)                                                   \
+	static OFI_FAST ssize_t name##_send(struct fid_ep *ep, const void *buf,          \
+		size_t len, void *desc, __VA_ARGS__, void *context)                      \
+	{                                                                                \
+		(void)desc;                                                              \
+		return tx_plain(ep, kind, buf, len, 0, addr, tag, context, 0);           \
+	}                                                                                \
+	static ssize_t name##_sendv(struct fid_ep *ep, const struct iovec *iov,          \
+		void **desc, size_t count, __VA_ARGS__, void *context)                   \
+	{                                                                                \
+		(void)desc;                                                              \
+		return tx_vector(ep, kind, iov, count, 0, addr, tag, context, 0);        \
+	}                                                                                \
+	static OFI_FAST ssize_t name##_inject(                                           \
+		struct fid_ep *ep, const void *buf, size_t len, __VA_ARGS__)             \
+	{                                                                                \
+		return tx_plain(ep, kind, buf, len, 0, addr, tag, NULL, FI_INJECT);      \
+	}                                                                                \
+	static OFI_FAST ssize_t name##_senddata(struct fid_ep *ep, const void *buf,      \
+		size_t len, void *desc, uint64_t data, __VA_ARGS__, void *context)       \
+	{                                                                                \
+		(void)desc;                                                              \
+		return tx_plain(ep, kind, buf, len, data, addr, tag, context,            \
+			FI_REMOTE_CQ_DATA);                                              \
+	}                                                                                \
+	static OFI_FAST ssize_t name##_injectdata(struct fid_ep *ep, const void *buf,    \
+		size_t len, uint64_t data, __VA_ARGS__)                                  \
+	{                                                                                \
+		return tx_plain(ep, kind, buf, len, data, addr, tag, NULL,               \
+			FI_INJECT | FI_REMOTE_CQ_DATA);                                  \
+	}
 
-static OFI_FAST ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len,
-	void *desc, uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
-{
-	(void)desc;
-	return tx_plain(
-		ep, OFI_TAGGED, buf, len, data, addr, tag, context, FI_REMOTE_CQ_DATA);
-}
+TX_CALLS(tx_msg, OFI_MSG, 0, fi_addr_t addr)
+TX_CALLS(tx_tagged, OFI_TAGGED, tag, fi_addr_t addr, uint64_t tag)
 
-static OFI_FAST ssize_t tx_tinject(
-	struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
-{
-	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, NULL, FI_INJECT);
-}
-
-static OFI_FAST ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
-	uint64_t data, fi_addr_t addr, uint64_t tag)
-{
-	return tx_plain(ep, OFI_TAGGED, buf, len, data, addr, tag, NULL,
-		FI_INJECT | FI_REMOTE_CQ_DATA);
-}
-
-static ssize_t tx_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, uint64_t tag, void *context)
-{
-	(void)desc;
-	return tx_vector(ep, OFI_TAGGED, iov, count, 0, addr, tag, context, 0);
-}
-
-static ssize_t tx_tsendmsg(
-	struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
-{
-	return msg ? tx_message(ep, OFI_TAGGED, msg, flags) : -FI_EINVAL;
-}
-
-static OFI_FAST ssize_t tx_sendplain(struct fid_ep *ep, const void *buf, size_t len,
-	void *desc, fi_addr_t addr, void *context)
-{
-	(void)desc;
-	return tx_plain(ep, OFI_MSG, buf, len, 0, addr, 0, context, 0);
-}
-
-static ssize_t tx_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	uint64_t data, fi_addr_t addr, void *context)
-{
-	(void)desc;
-	return tx_plain(ep, OFI_MSG, buf, len, data, addr, 0, context, FI_REMOTE_CQ_DATA);
-}
-
-static ssize_t tx_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
-{
-	return tx_plain(ep, OFI_MSG, buf, len, 0, addr, 0, NULL, FI_INJECT);
-}
-
-static ssize_t tx_injectdata(
-	struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr)
-{
-	return tx_plain(ep, OFI_MSG, buf, len, data, addr, 0, NULL,
-		FI_INJECT | FI_REMOTE_CQ_DATA);
-}
-
-static ssize_t tx_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, void *context)
-{
-	(void)desc;
-	return tx_vector(ep, OFI_MSG, iov, count, 0, addr, 0, context, 0);
-}
-
-static ssize_t tx_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+static ssize_t tx_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
 	if (!msg)
 		return -FI_EINVAL;
@@ -426,27 +389,33 @@ static ssize_t tx_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t 
 	return tx_message(ep, OFI_MSG, &m, flags);
 }
 
+static ssize_t tx_tagged_sendmsg(
+	struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	return msg ? tx_message(ep, OFI_TAGGED, msg, flags) : -FI_EINVAL;
+}
+
 struct fi_ops_msg ofi_msg_ops = {
 	.size = sizeof ofi_msg_ops,
 	.recv = ofi_recv,
 	.recvv = ofi_recvv,
 	.recvmsg = ofi_recvmsg,
-	.send = tx_sendplain,
-	.sendv = tx_sendv,
-	.sendmsg = tx_sendmsg,
-	.inject = tx_inject,
-	.senddata = tx_senddata,
-	.injectdata = tx_injectdata,
+	.send = tx_msg_send,
+	.sendv = tx_msg_sendv,
+	.sendmsg = tx_msg_sendmsg,
+	.inject = tx_msg_inject,
+	.senddata = tx_msg_senddata,
+	.injectdata = tx_msg_injectdata,
 };
 struct fi_ops_tagged ofi_tagged_ops = {
 	.size = sizeof ofi_tagged_ops,
 	.recv = ofi_trecv,
 	.recvv = ofi_trecvv,
 	.recvmsg = ofi_trecvmsg,
-	.send = tx_tsend,
-	.sendv = tx_tsendv,
-	.sendmsg = tx_tsendmsg,
-	.inject = tx_tinject,
-	.senddata = tx_tsenddata,
-	.injectdata = tx_tinjectdata,
+	.send = tx_tagged_send,
+	.sendv = tx_tagged_sendv,
+	.sendmsg = tx_tagged_sendmsg,
+	.inject = tx_tagged_inject,
+	.senddata = tx_tagged_senddata,
+	.injectdata = tx_tagged_injectdata,
 };
