@@ -78,26 +78,17 @@ static int atomic_valid(
 	return *count ? 0 : -FI_EOPNOTSUPP;
 }
 
-static int atomic_write_valid(
-	struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
-{
-	(void)ep;
-	return atomic_valid(type, op, count, 0);
-}
+#define ATOMIC_VALID(name, kind)                                                         \
+	static int name(                                                                 \
+		struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)  \
+	{                                                                                \
+		(void)ep;                                                                \
+		return atomic_valid(type, op, count, kind);                              \
+	}
 
-static int atomic_fetch_valid(
-	struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
-{
-	(void)ep;
-	return atomic_valid(type, op, count, FI_FETCH_ATOMIC);
-}
-
-static int atomic_compare_valid(
-	struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
-{
-	(void)ep;
-	return atomic_valid(type, op, count, FI_COMPARE_ATOMIC);
-}
+ATOMIC_VALID(atomic_write_valid, 0)
+ATOMIC_VALID(atomic_fetch_valid, FI_FETCH_ATOMIC)
+ATOMIC_VALID(atomic_compare_valid, FI_COMPARE_ATOMIC)
 
 /* ---- operations ---- */
 

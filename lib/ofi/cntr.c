@@ -118,25 +118,16 @@ static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by
 	return 0;
 }
 
-static int cntr_add(struct fid_cntr *fid, uint64_t value)
-{
-	return cntr_change(fid, false, true, value);
-}
+#define CNTR_CHANGE(name, errors, adds)                                                  \
+	static int name(struct fid_cntr *fid, uint64_t value)                            \
+	{                                                                                \
+		return cntr_change(fid, errors, adds, value);                            \
+	}
 
-static int cntr_set(struct fid_cntr *fid, uint64_t value)
-{
-	return cntr_change(fid, false, false, value);
-}
-
-static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
-{
-	return cntr_change(fid, true, true, value);
-}
-
-static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
-{
-	return cntr_change(fid, true, false, value);
-}
+CNTR_CHANGE(cntr_add, false, true)
+CNTR_CHANGE(cntr_set, false, false)
+CNTR_CHANGE(cntr_adderr, true, true)
+CNTR_CHANGE(cntr_seterr, true, false)
 
 /* Sleep until an event, or for some time, with the domain entered. */
 static void cntr_sleep(struct ofi_cntr *cntr, int timeout)
