@@ -397,13 +397,12 @@ ptl_handle_md_t bench_bind(
 	return md;
 }
 
-ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
-	ptl_match_bits_t bits, unsigned op, void *start, uint64_t length,
-	ptl_handle_eq_t eq)
+ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal, unsigned op,
+	void *start, uint64_t length, ptl_handle_eq_t eq)
 {
 	ptl_handle_me_t me;
 	ptl_md_t md = bench_region(b, start, length, op | PTL_MD_MANAGE_REMOTE, eq);
-	BENCH_DO(PtlMEMDAttach, b->ni, portal, bench_anyone, bits, 0, PTL_UNLINK,
+	BENCH_DO(PtlMEMDAttach, b->ni, portal, bench_anyone, BENCH_BITS, 0, PTL_UNLINK,
 		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL);
 	return me;
 }
@@ -420,8 +419,8 @@ void bench_gather(const struct bench *b, const void *mine, uint64_t length, void
 		bench_await(&w, PTL_EVENT_SEND_END, 1);
 		BENCH_DO(PtlMDUnlink, md);
 	} else {
-		ptl_handle_me_t me = bench_post(b, PORTAL_GATHER, BENCH_BITS,
-			PTL_MD_OP_PUT, all, b->size * length, w.eq);
+		ptl_handle_me_t me = bench_post(
+			b, PORTAL_GATHER, PTL_MD_OP_PUT, all, b->size * length, w.eq);
 		bench_barrier();
 		memcpy(all, mine, length);
 		bench_await(&w, PTL_EVENT_PUT_END, b->size - 1);

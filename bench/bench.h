@@ -84,9 +84,8 @@ ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq);
 /* Append an entry for all processes to the portal's list: remote offsets, no START
  * events. */
-ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
-	ptl_match_bits_t bits, unsigned op, void *start, uint64_t length,
-	ptl_handle_eq_t eq);
+ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal, unsigned op,
+	void *start, uint64_t length, ptl_handle_eq_t eq);
 
 /* All ranks: put length bytes of each into all[rank] at rank 0; others pass NULL. */
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all);

@@ -381,8 +381,8 @@ static void open_row(struct program *p, const struct row *row)
 	}
 	p->md = bench_bind(
 		&p->b, p->here, row->length, row->needs == QUEUE ? p->eq : PTL_EQ_NONE);
-	p->me = bench_post(&p->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT | PTL_MD_OP_GET,
-		p->there, MOST, p->eq);
+	p->me = bench_post(
+		&p->b, PORTAL, PTL_MD_OP_PUT | PTL_MD_OP_GET, p->there, MOST, p->eq);
 }
 
 /* Check the events and the bytes of all rounds. */

@@ -198,10 +198,8 @@ static void open_node(struct program *p, uint64_t largest)
 	p->pings.eq = bench_queue(&p->b, QUEUE);
 	p->acks.may_lose = p->pings.may_lose = BENCH_LOSE_NONE;
 	p->acks.poll = p->pings.poll = true;
-	bench_post(&p->b, PORTAL_PUT, BENCH_BITS, PTL_MD_OP_PUT, p->to, largest,
-		PTL_EQ_NONE);
-	bench_post(&p->b, PORTAL_PING, BENCH_BITS, PTL_MD_OP_PUT, p->to, largest,
-		p->pings.eq);
+	bench_post(&p->b, PORTAL_PUT, PTL_MD_OP_PUT, p->to, largest, PTL_EQ_NONE);
+	bench_post(&p->b, PORTAL_PING, PTL_MD_OP_PUT, p->to, largest, p->pings.eq);
 	p->note = bench_bind(&p->b, NULL, 0, PTL_EQ_NONE);
 }
 

@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	p.peer = bench_id(&p.b, p.b.rank ^ 1);
 	p.w.eq = bench_queue(&p.b, 1024);
 	p.empty = bench_bind(&p.b, NULL, 0, PTL_EQ_NONE);
-	bench_post(&p.b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p.w.eq);
+	bench_post(&p.b, PORTAL_TALK, PTL_MD_OP_PUT, NULL, 0, p.w.eq);
 	bench_begin(&p.b);
 	for (int kind = 0; kind < KINDS; kind++)
 		for (unsigned i = 0; p.list[kind] && i < p.depths.n; i++)

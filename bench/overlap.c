@@ -180,9 +180,8 @@ int main(int argc, char **argv)
 	p.peer = bench_id(&p.b, p.b.rank ^ 1);
 	p.w.eq = bench_queue(&p.b, 64);
 	p.empty = bench_bind(&p.b, NULL, 0, PTL_EQ_NONE);
-	bench_post(&p.b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p.w.eq);
-	bench_post(&p.b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, p.memory, p.largest + 8,
-		p.w.eq);
+	bench_post(&p.b, PORTAL_TALK, PTL_MD_OP_PUT, NULL, 0, p.w.eq);
+	bench_post(&p.b, PORTAL_DATA, PTL_MD_OP_PUT, p.memory, p.largest + 8, p.w.eq);
 	bench_begin(&p.b);
 	p.loops = 1000000; /* so many that they take --work */
 	p.loops =

@@ -228,7 +228,7 @@ static void open_node(struct program *p)
 	for (uint64_t i = 0; i < 2; i++)
 		p->out[i] = bench_bind(&p->b, p->tx + i * p->words, tx,
 			p->silent ? PTL_EQ_NONE : p->w.eq);
-	bench_post(&p->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT, p->rx, rx, p->w.eq);
+	bench_post(&p->b, PORTAL, PTL_MD_OP_PUT, p->rx, rx, p->w.eq);
 	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
 }
 

@@ -439,7 +439,7 @@ void perf_open(struct perf_node *n)
 	n->rx = n->heap ? bench_allocate_shared(rx) : bench_allocate(rx);
 	n->sender = bench_allocate(n->b->size * sizeof *n->sender);
 	n->w.eq = bench_queue(n->b, events < QUEUE_LEAST ? QUEUE_LEAST : events);
-	bench_post(n->b, PERF_PORTAL_PUT, BENCH_BITS, PTL_MD_OP_PUT, n->rx, rx, n->w.eq);
-	bench_post(n->b, PERF_PORTAL_GET, BENCH_BITS, PTL_MD_OP_GET, n->tx, tx, n->w.eq);
+	bench_post(n->b, PERF_PORTAL_PUT, PTL_MD_OP_PUT, n->rx, rx, n->w.eq);
+	bench_post(n->b, PERF_PORTAL_GET, PTL_MD_OP_GET, n->tx, tx, n->w.eq);
 	n->note = bench_bind(n->b, NULL, 0, PTL_EQ_NONE);
 }

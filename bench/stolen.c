@@ -249,8 +249,8 @@ int main(int argc, char **argv)
 		p.work = bench_allocate(WORKED * sizeof *p.work);
 		p.arrived = memory;
 		p.w.eq = bench_queue(&p.b, p.messages.value + 64);
-		bench_post(&p.b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, memory,
-			p.senders * SLOT, p.w.eq);
+		bench_post(&p.b, PORTAL_DATA, PTL_MD_OP_PUT, memory, p.senders * SLOT,
+			p.w.eq);
 	}
 	bench_begin(&p.b);
 	if (p.b.rank) {

@@ -65,14 +65,12 @@ def powers_of_ten(values):
     return math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
 
 
-def axes(curves, log_y, base):
+def axes(curves, base):
     """Return the lines of gnuplot for the axes; x is logarithmic, so a point at 0 is not drawn."""
     xs = [point[0] for curve in curves for point in curve.points if point[0]]
     low, high = powers_of_ten([y for curve in curves for x, *ys in curve.points if x for y in ys])
     text = f"set logscale x {base}\n"
     text += f"set xtics ({powers_of_two(xs) if base == 2 else decades(*powers_of_ten(xs))})\n"
-    if not log_y:
-        return text + "set yrange [0:*]\n"
     return text + f"set logscale y\nset yrange [1e{low}:1e{high}]\nset ytics ({decades(low, high)})\n"
 
 
@@ -81,7 +79,7 @@ def gnuplot(path, title, script):
     subprocess.run(["gnuplot"], input=text, text=True, check=True)
 
 
-def draw(path, title, xlabel, ylabel, curves, log_y=True, base=2):
+def draw(path, title, xlabel, ylabel, curves, base=2):
     """Draw curves, if there are any."""
     curves = [curve for curve in curves if any(point[0] for point in curve.points)]
     if not curves:
@@ -93,7 +91,7 @@ def draw(path, title, xlabel, ylabel, curves, log_y=True, base=2):
         points += [" ".join(f"{v:.9g}" for v in (point[0], *point[1:])) for point in curve.points if point[0]]
         points.append("e")
     gnuplot(path, title, f"set xlabel {quoted(xlabel)}\nset ylabel {quoted(ylabel)}\n"
-            f"set key outside right noenhanced\nset grid\n{axes(curves, log_y, base)}"
+            f"set key outside right noenhanced\nset grid\n{axes(curves, base)}"
             f"plot {', '.join(lines)}\n" + "\n".join(points) + "\n")
 
 

@@ -132,12 +132,12 @@ def siblings(topology, cpus):
     return list(zip(*pairs[:2])) if len(pairs) > 1 else None
 
 
-def machine(scale=""):
+def machine():
     """Return a line about the machine, its load and this tree."""
     load = os.getloadavg()[0]
     tree = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
-    return (f"{platform.node()} {platform.release()}, {os.cpu_count()} CPUs, load {load:.2f} before{scale}, "
+    return (f"{platform.node()} {platform.release()}, {os.cpu_count()} CPUs, load {load:.2f} before, "
             f"{tree}")
 
 

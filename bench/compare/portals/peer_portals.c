@@ -151,8 +151,7 @@ static void open_side(struct side *s, uint64_t bytes, ptl_pt_index_t portal)
 	s->out = bench_bind(&b, s->tx, bytes, s->w.eq);
 	s->note = bench_bind(&b, s->tx, portal ? 0 : bytes, PTL_EQ_NONE);
 	if (portal)
-		s->me = bench_post(
-			&b, portal, BENCH_BITS, PTL_MD_OP_PUT, s->rx, bytes, s->w.eq);
+		s->me = bench_post(&b, portal, PTL_MD_OP_PUT, s->rx, bytes, s->w.eq);
 }
 
 static void close_side(struct side *s, bool posted)
@@ -199,8 +198,8 @@ static void open_queues(uint64_t count)
 	open_side(&one, PEER_WORD, 0);
 	for (unsigned i = 0; i < count; i++) {
 		queue[i] = bench_queue(&b, 64);
-		queue_me[i] = bench_post(&b, PORTAL_QUEUES + i, BENCH_BITS, PTL_MD_OP_PUT,
-			one.rx, PEER_WORD, queue[i]);
+		queue_me[i] = bench_post(&b, PORTAL_QUEUES + i, PTL_MD_OP_PUT, one.rx,
+			PEER_WORD, queue[i]);
 	}
 	bench_barrier();
 }
@@ -331,8 +330,8 @@ static void open_ball(unsigned thread)
 {
 	struct side *s = &of_thread[thread];
 	open_side(s, PEER_WORD, 0);
-	s->me = bench_post(&b, PORTAL_THREADS + thread, BENCH_BITS, PTL_MD_OP_PUT, s->rx,
-		PEER_WORD, of_thread[one_queue ? 0 : thread].w.eq);
+	s->me = bench_post(&b, PORTAL_THREADS + thread, PTL_MD_OP_PUT, s->rx, PEER_WORD,
+		of_thread[one_queue ? 0 : thread].w.eq);
 	peer_stamp(s->tx, PEER_WORD, thread);
 }
 
