@@ -411,10 +411,22 @@ static int look_ask_hosts(struct p3_look *look)
 
 /* ---- domains ---- */
 
-typedef bool found_name(void *arg, uint32_t uid, const char *name);
+/* Return the number of members of a domain, 0 if it cannot be looked at. */
+static uint32_t look_count_members(uint32_t uid, const char *name)
+{
+	struct p3_domain d;
+	uint32_t n = 0, slot = 0, holder;
+	if (p3_domain_peek(&d, P3_DOMAIN_BASE, uid, name))
+		return 0;
+	for (; p3_domain_next_slot(&d, &slot, &holder); slot++)
+		n++;
+	p3_domain_forget(&d);
+	return n;
+}
 
-/* Call found for each domain of the users, until it returns true. */
-static bool look_each_domain(found_name *found, void *arg)
+bool p3_look_domains(
+	bool (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
+	void *arg)
 {
 	bool over = false;
 	DIR *d = opendir(P3_DOMAIN_BASE);
@@ -424,47 +436,21 @@ static bool look_each_domain(found_name *found, void *arg)
 		if (strncmp(e->d_name, USERS, strlen(USERS)) != 0 || *number < '0' ||
 			*number > '9')
 			continue;
-		uint32_t uid = (uint32_t)strtoul(number, &end, 10);
+		uint32_t members, uid = (uint32_t)strtoul(number, &end, 10);
 		if (*end || (uid != geteuid() && geteuid() != 0))
 			continue;
 		snprintf(path, sizeof path, P3_DOMAIN_BASE "/%s", e->d_name);
 		DIR *names = opendir(path);
 		for (struct dirent *n; names && !over && (n = readdir(names));)
-			over = p3_domain_is_name(n->d_name) && found(arg, uid, n->d_name);
+			over = p3_domain_is_name(n->d_name) &&
+			       (members = look_count_members(uid, n->d_name)) &&
+			       found(arg, uid, n->d_name, members);
 		if (names)
 			closedir(names);
 	}
 	if (d)
 		closedir(d);
 	return over;
-}
-
-struct listing {
-	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members);
-	void *arg;
-};
-
-static bool look_list_one(void *arg, uint32_t uid, const char *name)
-{
-	struct listing *l = arg;
-	struct p3_domain d;
-	uint32_t n = 0, slot = 0, holder;
-	if (p3_domain_peek(&d, P3_DOMAIN_BASE, uid, name))
-		return false;
-	for (; p3_domain_next_slot(&d, &slot, &holder); slot++)
-		n++;
-	p3_domain_forget(&d);
-	if (n)
-		l->found(l->arg, uid, name, n);
-	return false;
-}
-
-void p3_look_domains(
-	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
-	void *arg)
-{
-	struct listing l = {found, arg};
-	(void)look_each_domain(look_list_one, &l);
 }
 
 /* ---- members ---- */
@@ -644,8 +630,9 @@ struct search {
 	uint32_t pid;
 };
 
-static bool look_has_member(void *arg, uint32_t uid, const char *name)
+static bool look_has_member(void *arg, uint32_t uid, const char *name, uint32_t members)
 {
+	(void)members;
 	struct search *s = arg;
 	uint32_t slot = 0, holder;
 	if (look_enter(s->look, uid, name))
@@ -712,7 +699,7 @@ int p3_look_open(uint32_t pid, struct p3_look **look_out)
 	char path[40];
 	if (!look)
 		return -ENOMEM;
-	if (sock != -ESRCH || look_each_domain(look_has_member, &s))
+	if (sock != -ESRCH || p3_look_domains(look_has_member, &s))
 		return look_begin(look, sock == -ESRCH || sock >= 0 ? 0 : sock, look_out);
 	/* Neither the process nor one below it is in a domain: look at it alone. */
 	snprintf(path, sizeof path, "/proc/%u", pid);

@@ -6,7 +6,6 @@
 #include "shm/trace.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -40,9 +39,10 @@
 
 /* Call found for each job of this user (of all users for root), in order of jid. */
 void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *arg);
-/* Call found for each domain with members of this user (of all users for root). */
-void p3_look_domains(
-	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
+/* Call found for each domain with members of this user (of all users for root), until it
+ * returns true.  Return true if it has. */
+bool p3_look_domains(
+	bool (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
 	void *arg);
 
 struct p3_look;

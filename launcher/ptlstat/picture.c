@@ -337,15 +337,6 @@ bool ptl_is_alive(const struct ptl_node *n)
 	       n->msg.state != P3_RDV_DIED;
 }
 
-const struct ptl_node *ptl_before(const struct ptl_picture *was, const struct ptl_node *n)
-{
-	for (uint32_t k = 0; k < was->size; k++)
-		if (was->node[k].msg.incarnation == n->msg.incarnation &&
-			was->node[k].slot == n->slot && !was->node[k].unseen)
-			return &was->node[k];
-	return NULL;
-}
-
 void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 {
 	static const char *const names[] = {[P3_RDV_NEVER_JOINED] = "not joined",

@@ -334,7 +334,7 @@ static void jobs_list_job(void *arg, uint32_t uid, uint32_t jid)
 	json_array_append_new(arg, row);
 }
 
-static void jobs_list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+static bool jobs_list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
 {
 	struct p3_look *look;
 	int rc = p3_look_open_domain(name, &look);
@@ -342,6 +342,7 @@ static void jobs_list_domain(void *arg, uint32_t uid, const char *name, uint32_t
 	json_object_set_new(row, "name", json_string(name));
 	json_object_set_new(row, "members", json_integer(members));
 	json_array_append_new(arg, row);
+	return false;
 }
 
 /* ---- the choice ---- */
@@ -374,12 +375,13 @@ struct domains {
 	char *last;
 };
 
-static void jobs_count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+static bool jobs_count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
 {
 	struct domains *domains = arg;
 	(void)members;
 	if (uid == getuid() && !domains->n++)
 		snprintf(domains->last, P3_DOMAIN_NAMES + 1, "%s", name);
+	return false;
 }
 
 /* ---- reports of other hosts ---- */
@@ -631,7 +633,8 @@ static int main_perform(struct opt opt)
 	if (!named && opt.what == LOOK) {
 		json_t *lists = json_pack("{s:[], s:[]}", "jobs", "domains");
 		p3_look_jobs(jobs_list_job, json_object_get(lists, "jobs"));
-		p3_look_domains(jobs_list_domain, json_object_get(lists, "domains"));
+		(void)p3_look_domains(
+			jobs_list_domain, json_object_get(lists, "domains"));
 		(opt.json ? p3_rows_json : table_show_jobs)(lists);
 		json_decref(lists);
 		return STATUS_OK;
@@ -644,7 +647,7 @@ static int main_perform(struct opt opt)
 		printf("job %u, the newest of %u\n", newest.jid, newest.n);
 	opt.job = newest.n ? newest.jid : opt.job;
 	if (!opt.job && !named)
-		p3_look_domains(jobs_count_domain, &domains);
+		(void)p3_look_domains(jobs_count_domain, &domains);
 	if (domains.n == 1)
 		opt.domain = domain;
 	if (named || opt.job || opt.domain)

@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
 /*
  * ptlstat - the parts of the program ptlstat, which looks at a job from outside
@@ -169,9 +168,6 @@ void ptl_why(const struct ptl_picture *p, bool apart, json_t *o);
 void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t);
 /* Add a conclusion for each endpoint that has held its peers up for so long. */
 void ptl_cci_blame(const struct ptl_picture *p, double least_s, struct ptl_lines *l);
-/* Return the node of an earlier picture that is the same incarnation, or NULL. */
-const struct ptl_node *ptl_before(
-	const struct ptl_picture *was, const struct ptl_node *n);
 /* The fate of the messages that could have made the event a node waits for. */
 enum ptl_silence {
 	PTL_UNKNOWN,      /* not all causes can be seen */

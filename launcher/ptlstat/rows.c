@@ -299,11 +299,22 @@ static void rows_add_seen(
 	json_decref(seen);
 }
 
+/* Return the node of an earlier picture that is the same incarnation, or NULL. */
+static const struct ptl_node *rows_before(
+	const struct ptl_picture *was, const struct ptl_node *n)
+{
+	for (uint32_t k = 0; k < was->size; k++)
+		if (was->node[k].msg.incarnation == n->msg.incarnation &&
+			was->node[k].slot == n->slot && !was->node[k].unseen)
+			return &was->node[k];
+	return NULL;
+}
+
 static json_t *rows_of_node(
 	const struct ptl_picture *was, const struct ptl_picture *is, uint32_t i)
 {
 	static const uint64_t zero[P3_COUNTERS];
-	const struct ptl_node *n = &is->node[i], *before = ptl_before(was, n);
+	const struct ptl_node *n = &is->node[i], *before = rows_before(was, n);
 	/* A node without an earlier picture has joined anew, and counts from zero. */
 	struct rates r = {(double)(is->at_ns - was->at_ns) / 1e9,
 		before ? before->of.word : zero, n->of.word};
