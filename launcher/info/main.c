@@ -36,10 +36,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef P3_VERSION
-#define P3_VERSION "unversioned"
-#endif
-
 #define PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 #define YAMA  "/proc/sys/kernel/yama/ptrace_scope"
 
@@ -286,13 +282,6 @@ static json_t *probe_pidfd(void)
 	return probe_answer("pidfd", true, "the end of a process is seen at once");
 }
 
-/* Try each way to move data.  Return an array of {name, allowed, why}. */
-static json_t *info_probe(void)
-{
-	return json_pack("[o, o, o, o, o]", probe_segments(), probe_cma(),
-		probe_hugepages(), probe_membarrier(), probe_pidfd());
-}
-
 /* ---- the machine ---- */
 
 static json_t *info_numa_nodes(void)
@@ -424,8 +413,10 @@ static json_t *info_gather(bool *opened_out)
 		setenv("PTL3_DOMAIN", "none", 1);
 		setenv("PTL3_LAUNCHED", "off", 1);
 	}
-	/* info_probe() forks, so call it before info_interface() starts threads. */
-	json_t *allowed = info_probe();
+	/* Try each way to move data: {name, allowed, why}.  Some fork, so try them before
+	 * info_interface() starts threads. */
+	json_t *allowed = json_pack("[o, o, o, o, o]", probe_segments(), probe_cma(),
+		probe_hugepages(), probe_membarrier(), probe_pidfd());
 	json_t *ni = info_interface(word, &known);
 	*opened_out = json_is_true(json_object_get(ni, "opened"));
 	for (int id = 0; id < P3_CONF_ROWS; id++) {

@@ -2,7 +2,6 @@
 /* The trials of movers; trial.h describes them. */
 #include "launcher/info/trial.h"
 #include "launcher/tools/options.h"
-#include "launcher/tools/rows.h"
 #include "launcher/yod/tools.h"
 #include "portals3.h"
 #include "portals3_runtime.h"

@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef P3_VERSION
-#define P3_VERSION "unversioned"
-#endif
-
 #define OPTIONS_MOST 64  /* rows of a table */
 #define NEAR         3   /* edits between options that may be confused */
 #define LINE_WIDTH   80  /* of --help */

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -232,7 +231,7 @@ void td_describe(const struct td_event *ev, char *text, size_t size)
 
 /* ---- filters ---- */
 
-bool td_shows_node(const struct td_filter *f, uint32_t node)
+static bool text_shows_node(const struct td_filter *f, uint32_t node)
 {
 	return !f->some || p3_ranks_has(&f->nodes, node);
 }
@@ -240,7 +239,8 @@ bool td_shows_node(const struct td_filter *f, uint32_t node)
 bool td_shows(
 	const struct td_trace *t, const struct td_filter *f, const struct td_event *ev)
 {
-	return ev->ns >= f->since && ev->ns <= f->until && td_shows_node(f, ev->e.node) &&
+	return ev->ns >= f->since && ev->ns <= f->until &&
+	       text_shows_node(f, ev->e.node) &&
 	       (f->peer == TD_NONE || ev->e.peer == f->peer) &&
 	       (f->message == TD_NONE || ev->message == f->message) &&
 	       (!f->at || !strcmp(td_point(ev->e.point), f->at) ||
@@ -310,7 +310,7 @@ void td_text(const struct td_trace *t, const struct td_filter *f, FILE *out)
 	for (uint32_t i = 0; t->nfiles > 1 && i < t->nfiles; i++)
 		text_say_file(t, i, out);
 	for (uint32_t i = 0; i < t->nblocks; i++)
-		if (td_shows_node(f, t->block[i].node))
+		if (text_shows_node(f, t->block[i].node))
 			text_say_block(&t->block[i], out);
 	fputs("#    time us: node: value: code function+offset (since the record before "
 	      "it) what\n",

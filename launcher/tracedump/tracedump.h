@@ -141,7 +141,6 @@ struct td_filter {
 
 bool td_shows(const struct td_trace *trace, const struct td_filter *f,
 	const struct td_event *ev);
-bool td_shows_node(const struct td_filter *f, uint32_t node);
 
 /* ---- flow.c: slices ---- */
 
