@@ -88,8 +88,10 @@ void p3_loop_run(struct p3_loop *l, int64_t until)
 	l->ready_n = n > 0 ? n : 0;
 	for (int k = 0; k < n; k++) {
 		struct p3_loop_fd *f = ev[k].data.ptr; /* NULL: its watch has ended */
-		if (f)
-			f->on(f->arg, ev[k].events);
+		if (!f)
+			continue;
+		f->came = ev[k].events;
+		f->on(f->arg);
 	}
 	l->ready_n = 0;
 	now = p3_now_ms();

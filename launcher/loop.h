@@ -4,6 +4,7 @@
 #define P3_LAUNCHER_LOOP_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -31,6 +32,22 @@ static inline void p3_close(int fd)
 		close(fd);
 }
 
+/* Close these descriptors and set them to -1. */
+static inline void p3_close_fds(int *fds, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) {
+		p3_close(fds[k]);
+		fds[k] = -1;
+	}
+}
+
+/* Return 0 or -errno. */
+static inline int p3_set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
 /*
  * loop - the descriptors and deadlines that a thread waits for
  *
@@ -47,7 +64,8 @@ static inline void p3_close(int fd)
 struct p3_loop_fd {
 	int fd;
 	uint32_t events; /* of epoll; 0: it is not watched */
-	void (*on)(void *arg, uint32_t events);
+	uint32_t came;   /* those of this call */
+	void (*on)(void *arg);
 	void *arg;
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The service for lookers: accepting them, reading questions, sending answers. */
-#include "launcher/rdv/rdv.h"
-#include "launcher/loop.h"
+#include "launcher/rdv/table.h"
 #include "shm/job.h"
 
 #include <errno.h>
@@ -23,8 +22,7 @@
 
 struct client {
 	struct p3_attach *attach;
-	int sock; /* -1: free */
-	struct p3_loop_fd ready;
+	struct p3_loop_fd sock; /* fd -1: free */
 	bool asked;
 	uint32_t op;   /* the question that is being answered */
 	uint32_t next; /* LOOK: 0 the job, 1 ... its nodes; SEGMENTS: the node */
@@ -32,7 +30,7 @@ struct client {
 };
 
 struct p3_attach {
-	struct p3_attach_conf conf;
+	const struct p3_rdv *rdv;
 	struct p3_loop_fd listener;
 	struct client client[P3_ATTACH_CLIENTS];
 };
@@ -69,13 +67,13 @@ int p3_service_open(struct p3_loop *loop, struct p3_loop_fd *f, int type,
 
 /* ---- clients ---- */
 
-static void attach_serve(void *arg, uint32_t events);
+static void attach_serve(void *arg);
 
 static void attach_hang_up(struct client *c)
 {
-	(void)p3_loop_watch(c->attach->conf.loop, &c->ready, 0);
-	close(c->sock);
-	*c = (struct client){.attach = c->attach, .sock = -1};
+	(void)p3_loop_watch(c->attach->rdv->conf.loop, &c->sock, 0);
+	close(c->sock.fd);
+	*c = (struct client){.attach = c->attach, .sock.fd = -1};
 }
 
 void p3_attach_admit(struct p3_attach *a, int sock)
@@ -84,24 +82,22 @@ void p3_attach_admit(struct p3_attach *a, int sock)
 	/* Take a free place, or that of the client that has been silent for the longest
 	 * time. */
 	struct client *c = &a->client[0];
-	for (uint32_t k = 1; k < P3_ATTACH_CLIENTS && c->sock >= 0; k++)
-		if (a->client[k].sock < 0 || a->client[k].heard < c->heard)
+	for (uint32_t k = 1; k < P3_ATTACH_CLIENTS && c->sock.fd >= 0; k++)
+		if (a->client[k].sock.fd < 0 || a->client[k].heard < c->heard)
 			c = &a->client[k];
-	if (c->sock >= 0)
+	if (c->sock.fd >= 0)
 		attach_hang_up(c);
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 	*c = (struct client){.attach = a,
-		.sock = sock,
-		.ready = {.fd = sock, .on = attach_serve, .arg = c},
+		.sock = {.fd = sock, .on = attach_serve, .arg = c},
 		.heard = p3_now_ms()};
-	if (p3_loop_watch(a->conf.loop, &c->ready, EPOLLIN))
+	if (p3_loop_watch(a->rdv->conf.loop, &c->sock, EPOLLIN))
 		attach_hang_up(c);
 }
 
-static void attach_accept_some(void *arg, uint32_t events)
+static void attach_accept_some(void *arg)
 {
 	struct p3_attach *a = arg;
-	(void)events;
 	for (int k = 0; k < ACCEPTS; k++) {
 		int sock =
 			accept4(a->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -124,7 +120,7 @@ static void attach_accept_some(void *arg, uint32_t events)
 static int attach_transmit(const struct client *c, const struct p3_attach_msg *m,
 	const int *fds, unsigned nfds)
 {
-	return p3_packet_send(c->sock, MSG_DONTWAIT, m, sizeof *m, fds, nfds);
+	return p3_packet_send(c->sock.fd, MSG_DONTWAIT, m, sizeof *m, fds, nfds);
 }
 
 /* Send one or two descriptors, or none if there is none. */
@@ -145,20 +141,20 @@ static int attach_send_fds(
 
 static int attach_send_next(const struct p3_attach *a, const struct client *c)
 {
+	const struct p3_rdv_conf *conf = &a->rdv->conf;
 	struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC,
 		.op = c->op == P3_ATTACH_HOSTS ? P3_ATTACH_HOSTS : P3_ATTACH_JOB,
-		.size = a->conf.size,
-		.jid = a->conf.jid,
+		.size = conf->size,
+		.jid = conf->jid,
 		.uid = getuid()};
 	uint32_t i = c->op == P3_ATTACH_LOOK ? c->next - 1 : c->next;
-	int fds[P3_ATTACH_FDS] = {a->conf.hosts, -1};
+	int fds[P3_ATTACH_FDS] = {conf->hosts, -1};
 	if (c->op == P3_ATTACH_HOSTS)
 		return attach_send_fds(c, &m, fds);
 	m.os_pid = (uint32_t)getpid();
 	if (c->op == P3_ATTACH_LOOK && !c->next)
 		return attach_transmit(c, &m, NULL, 0);
-	p3_rdv_show(a->conf.rdv, i, &m, fds);
-	m.started_pid = a->conf.started_pid(a->conf.arg, i);
+	p3_rdv_show(a->rdv, i, &m, fds);
 	if (c->op == P3_ATTACH_LOOK)
 		return attach_transmit(c, &m, NULL, 0);
 	m.op = P3_ATTACH_SEGMENTS;
@@ -170,11 +166,11 @@ static int attach_send_next(const struct p3_attach *a, const struct client *c)
 static int attach_take_question(struct p3_attach *a, struct client *c)
 {
 	struct p3_attach_msg m;
-	ssize_t n = recv(c->sock, &m, sizeof m, MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t n = recv(c->sock.fd, &m, sizeof m, MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	bool asks = m.op == P3_ATTACH_LOOK || m.op == P3_ATTACH_HOSTS ||
-		    (m.op == P3_ATTACH_SEGMENTS && m.node < a->conf.size);
+		    (m.op == P3_ATTACH_SEGMENTS && m.node < a->rdv->conf.size);
 	if (n != sizeof m || m.magic != P3_ATTACH_MAGIC || !asks)
 		return -EPROTO;
 	c->asked = true;
@@ -184,41 +180,41 @@ static int attach_take_question(struct p3_attach *a, struct client *c)
 	return 0;
 }
 
-static void attach_serve(void *arg, uint32_t events)
+static void attach_serve(void *arg)
 {
 	struct client *c = arg;
 	struct p3_attach *a = c->attach;
 	int rc = 0;
-	if (!c->asked && (events & EPOLLIN))
+	if (!c->asked && (c->sock.came & EPOLLIN))
 		rc = attach_take_question(a, c);
-	else if (events & (EPOLLHUP | EPOLLERR))
+	else if (c->sock.came & (EPOLLHUP | EPOLLERR))
 		rc = -EPIPE;
 	while (c->asked && !rc) {
 		rc = attach_send_next(a, c);
 		c->next += !rc;
-		if (!rc && (c->op != P3_ATTACH_LOOK || c->next > a->conf.size))
+		if (!rc && (c->op != P3_ATTACH_LOOK || c->next > a->rdv->conf.size))
 			c->asked = false;
 	}
 	if (!rc || rc == -EAGAIN || rc == -ENOBUFS)
 		rc = p3_loop_watch(
-			a->conf.loop, &c->ready, c->asked ? EPOLLOUT : EPOLLIN);
+			a->rdv->conf.loop, &c->sock, c->asked ? EPOLLOUT : EPOLLIN);
 	if (rc)
 		attach_hang_up(c);
 }
 
 /* ---- yod's side ---- */
 
-int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out)
+int p3_attach_create(const struct p3_rdv *rdv, struct p3_attach **attach_out)
 {
 	struct p3_attach *a = calloc(1, sizeof *a);
 	if (!a)
 		return -ENOMEM;
-	a->conf = *conf;
+	a->rdv = rdv;
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
-		a->client[k].sock = -1;
+		a->client[k].sock.fd = -1;
 	a->listener = (struct p3_loop_fd){.on = attach_accept_some, .arg = a};
-	int rc = p3_service_open(
-		conf->loop, &a->listener, SOCK_SEQPACKET, "portals3", conf->jid, NAMES);
+	int rc = p3_service_open(rdv->conf.loop, &a->listener, SOCK_SEQPACKET, "portals3",
+		rdv->conf.jid, NAMES);
 	if (rc)
 		p3_attach_destroy(a);
 	else
@@ -231,9 +227,9 @@ void p3_attach_destroy(struct p3_attach *a)
 	if (!a)
 		return;
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
-		if (a->client[k].sock >= 0)
+		if (a->client[k].sock.fd >= 0)
 			attach_hang_up(&a->client[k]);
-	(void)p3_loop_watch(a->conf.loop, &a->listener, 0);
+	(void)p3_loop_watch(a->rdv->conf.loop, &a->listener, 0);
 	p3_close(a->listener.fd);
 	free(a);
 }

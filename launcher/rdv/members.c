@@ -6,12 +6,10 @@
 #include "launcher/rdv/table.h"
 #include "shm/fault.h"
 #include "shm/layout.h"
-#include "shm/seg.h"
 #include "shm/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +18,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-void p3_rdv_close_fds(int *fds, unsigned n)
-{
-	for (unsigned k = 0; k < n; k++) {
-		p3_close(fds[k]);
-		fds[k] = -1;
-	}
-}
 
 /* Copy the descriptors that a birth of the node carries. */
 static void rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3])
@@ -83,6 +73,7 @@ void p3_rdv_show(const struct p3_rdv *r, uint32_t i, struct p3_attach_msg *out,
 		.nid = r->conf.nid_base + i,
 		.pid = {n->pid[0], n->pid[1]},
 		.os_pid = n->owner,
+		.started_pid = n->started_pid,
 		.state = elsewhere ? P3_RDV_ELSEWHERE : n->was,
 		.inited = n->state == NODE_KNOWN || n->state == NODE_JOINED,
 		.ended = n->ended,
@@ -110,7 +101,7 @@ static int outq_keep_fds(struct p3_out *o, const int fds[3])
 		o->fds[k] = fcntl(fds[k], F_DUPFD_CLOEXEC, 0);
 		if (o->fds[k] < 0) {
 			int rc = -errno;
-			p3_rdv_close_fds(o->fds, 3);
+			p3_close_fds(o->fds, 3);
 			return rc;
 		}
 	}
@@ -124,7 +115,7 @@ static void outq_unlink_at(struct p3_outq *q, struct p3_out **at)
 	if (q->end == &o->next)
 		q->end = at;
 	q->n--;
-	p3_rdv_close_fds(o->fds, 3);
+	p3_close_fds(o->fds, 3);
 	free(o);
 }
 
@@ -184,27 +175,12 @@ static void outq_clear(struct p3_outq *q)
 #define RETRY_MS     10
 #define QUEUE_MAX(n) (4 * (size_t)(n) + 64)
 
-__attribute__((format(printf, 2, 3))) void p3_rdv_tell(
-	struct p3_rdv *r, const char *fmt, ...)
-{
-	char line[700];
-	va_list args;
-
-	if (!r->conf.say)
-		return;
-	va_start(args, fmt);
-	vsnprintf(line, sizeof line, fmt, args);
-	va_end(args);
-	r->conf.say(r->conf.say_arg, line);
-}
-
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i)
 {
-	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+	return (struct p3_job_msg){.magic = P3_JOB_MAGIC,
 		.op = op,
 		.node = i,
 		.incarnation = r->node[i].incarnation};
-	return m;
 }
 
 /* Send a packet with its descriptors.  kept holds the copies of them that a queued BORN
@@ -277,7 +253,7 @@ void p3_rdv_post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m)
 		/* Its queue is too long.  Only shut its socket down: closing it here,
 		 * inside a broadcast, would begin another one.  The next step sees the
 		 * end of file. */
-		p3_rdv_tell(r,
+		r->conf.say(
 			"rank %u: does not read what it asks for (%u packets queued); "
 			"cut off",
 			i, r->node[i].out.n);
@@ -293,9 +269,6 @@ void p3_rdv_post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m)
 }
 
 /* ---- nodes that join ---- */
-
-/* births in a job of n nodes are told after this time, several at once */
-#define TELL_MS(n) ((n) < 1000 ? (n) / 10 : 100)
 
 struct p3_job_msg p3_rdv_message_born(const struct p3_rdv *r, uint32_t i)
 {
@@ -360,25 +333,13 @@ void p3_rdv_tell_births(struct p3_rdv *r)
 		}
 }
 
-void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i)
-{
-	int64_t ms = r->conf.apart ? TELL_MS(r->conf.size) : 0;
-	if (!r->untold_n)
-		r->tell_at = p3_now_ms() + ms;
-	r->untold[r->untold_n++] = i;
-	if (ms)
-		p3_loop_before(r->conf.loop, &r->timer, r->tell_at);
-	else
-		p3_rdv_tell_births(r);
-}
-
 /* ---- the barrier ---- */
 
 /* Pass news of this host on.  Return false if this process decides about them. */
 static bool rdv_pass_on(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i)
 {
 	if (r->conf.here)
-		r->conf.news(r->conf.news_arg, what, i, NULL, 0);
+		r->conf.news(r->conf.arg, what, i, NULL, 0);
 	return r->conf.here;
 }
 
@@ -426,11 +387,11 @@ void p3_rdv_release(struct p3_rdv *r, int status, uint32_t ended)
 void p3_rdv_cards(struct p3_rdv *r, int status, uint32_t ended, const void *cards,
 	size_t len, size_t each)
 {
-	p3_rdv_close_fds(&r->cards, 1);
+	p3_close_fds(&r->cards, 1);
 	if (!status)
 		r->cards = memfd_create("p3-cards", MFD_CLOEXEC);
 	if (r->cards >= 0 && write(r->cards, cards, len) != (ssize_t)len)
-		p3_rdv_close_fds(&r->cards, 1);
+		p3_close_fds(&r->cards, 1);
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_job_msg m = p3_rdv_message(r, P3_JOB_CARDS, i);
 		if (!r->node[i].awaits_cards)
@@ -528,7 +489,7 @@ static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg 
 		rc = outq_keep_fds(birth, fds);
 	}
 	if (rc == -EMFILE || rc == -ENFILE)
-		p3_rdv_tell(r,
+		r->conf.say(
 			"rank %u: yod has no descriptors left for the memory of rank %u, "
 			"which has ended; its last messages are lost; raise ulimit -Hn, "
 			"or use fewer nodes",
@@ -581,30 +542,17 @@ void p3_rdv_gone(struct p3_rdv *r, uint32_t i)
 	p3_rdv_barrier_look(r);
 }
 
-void p3_rdv_set_back(struct p3_rdv *r, uint32_t i)
-{
-	if (r->node[i].state != NODE_GONE || r->conf.here)
-		return;
-	r->gone_n--;
-	for (uint32_t k = 0; r->first_gone == i && k < r->conf.size; k++)
-		if (k != i && r->node[k].state == NODE_GONE)
-			r->first_gone = k;
-}
-
 void p3_rdv_keep_remains(struct p3_rdv_node *n)
 {
 	int kept = p3_remains_make(n->fds[FD_PUBLISHED]);
-	p3_rdv_close_fds(n->fds, P3_JOB_FDS);
+	p3_close_fds(n->fds, P3_JOB_FDS);
 	n->fds[FD_PUBLISHED] = kept < 0 ? -1 : kept;
 }
 
 void p3_rdv_owner_forget(struct p3_rdv *r, struct p3_rdv_node *n)
 {
-	if (n->owner_fd >= 0) {
-		(void)p3_loop_watch(r->conf.loop, &n->on_owner, 0);
-		close(n->owner_fd);
-	}
-	n->owner_fd = -1;
+	(void)p3_loop_watch(r->conf.loop, &n->on_owner, 0);
+	p3_close_fds(&n->on_owner.fd, 1);
 }
 
 void p3_rdv_sock_close(struct p3_rdv *r, uint32_t i)
@@ -647,14 +595,13 @@ void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 		p3_loop_before(r->conf.loop, &r->timer, n->reap_at);
 	}
 	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;
-	if (r->conf.over)
-		r->conf.over(
-			r->conf.over_arg, i, n->fds[FD_PUBLISHED], op == P3_JOB_DIED);
+	if (r->conf.life)
+		r->conf.life(r->conf.arg, i, n->fds[FD_PUBLISHED], n->was);
 	if (op == P3_JOB_DIED) {
 		/* No process needs the memory of its doorbell and heap now.  Keep the
 		 * published and the host segment for lookers. */
-		p3_rdv_close_fds(&n->fds[FD_DOORBELL], 1);
-		p3_rdv_close_fds(&n->fds[FD_HEAP], 1);
+		p3_close_fds(&n->fds[FD_DOORBELL], 1);
+		p3_close_fds(&n->fds[FD_HEAP], 1);
 	} else
 		p3_rdv_keep_remains(n);
 }
@@ -710,7 +657,7 @@ void p3_rdv_cut_off(struct p3_rdv *r, uint32_t i)
 
 void p3_rdv_breach(struct p3_rdv *r, uint32_t i, const char *what)
 {
-	p3_rdv_tell(r,
+	r->conf.say(
 		"rank %u: %s; cut off (run it with the libportals of this yod, and leave "
 		"descriptor %s alone)",
 		i, what, P3_JOB_ENV);

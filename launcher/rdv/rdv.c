@@ -59,7 +59,7 @@ static void rdv_owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
 	n->owner = os_pid;
 	if (!os_pid || os_pid == (uint32_t)getpid())
 		return;
-	n->on_owner.fd = n->owner_fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
+	n->on_owner.fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
 	(void)p3_loop_watch(r->conf.loop, &n->on_owner, EPOLLIN);
 }
 
@@ -77,6 +77,17 @@ static void rdv_refuse(struct p3_rdv *r, uint32_t i, int err)
 	p3_rdv_barrier_look(r);
 }
 
+/* Note that a rank that was gone has a process again. */
+static void rdv_set_back(struct p3_rdv *r, uint32_t i)
+{
+	if (r->node[i].state != NODE_GONE || r->conf.here)
+		return;
+	r->gone_n--;
+	for (uint32_t k = 0; r->first_gone == i && k < r->conf.size; k++)
+		if (k != i && r->node[k].state == NODE_GONE)
+			r->first_gone = k;
+}
+
 static void rdv_on_hello(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
@@ -86,9 +97,8 @@ static void rdv_on_hello(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	}
 	if (p->from.uid != getuid()) {
 		if (!n->refused)
-			p3_rdv_tell(r,
-				"rank %u: runs as uid %u, yod as uid %u; start it "
-				"without setuid",
+			r->conf.say("rank %u: runs as uid %u, yod as uid %u; start it "
+				    "without setuid",
 				i, p->from.uid, getuid());
 		rdv_refuse(r, i, EPERM);
 		return;
@@ -98,7 +108,7 @@ static void rdv_on_hello(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	if (p->msg.layout != r->conf.layout) {
 		char its[LIBOF_LEN];
 		if (!n->refused)
-			p3_rdv_tell(r,
+			r->conf.say(
 				"rank %u: layout %016" PRIx64
 				" of its libportals (%s) is not %016" PRIx64
 				", that of this yod; run it with the libportals of this "
@@ -108,7 +118,7 @@ static void rdv_on_hello(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 		rdv_refuse(r, i, EPROTO);
 		return;
 	}
-	p3_rdv_set_back(r, i);
+	rdv_set_back(r, i);
 	n->state = NODE_KNOWN;
 	n->awaits_cards = false;
 	rdv_owner_watch(r, i, p->from.os_pid);
@@ -127,6 +137,22 @@ static void rdv_on_hello(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	FAULT_POINT("yod.unwelcomed");
 	p3_rdv_post(r, i, &m);
 	FAULT_POINT("yod.welcomed");
+}
+
+/* births in a job of n nodes are told after this time, several at once */
+#define TELL_MS(n) ((n) < 1000 ? (n) / 10 : 100)
+
+/* Note a birth that earlier nodes have yet to hear of. */
+static void rdv_tell_birth_later(struct p3_rdv *r, uint32_t i)
+{
+	int64_t ms = r->conf.apart ? TELL_MS(r->conf.size) : 0;
+	if (!r->untold_n)
+		r->tell_at = p3_now_ms() + ms;
+	r->untold[r->untold_n++] = i;
+	if (ms)
+		p3_loop_before(r->conf.loop, &r->timer, r->tell_at);
+	else
+		p3_rdv_tell_births(r);
 }
 
 static bool rdv_is_as_long(int fd, uint64_t len)
@@ -155,11 +181,11 @@ static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	n->seg_len = p->msg.seg_len;
 	n->heap_len = p->msg.heap_len;
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
-	p3_rdv_close_fds(n->fds, P3_JOB_FDS); /* those of an earlier incarnation */
+	p3_close_fds(n->fds, P3_JOB_FDS); /* those of an earlier incarnation */
 	memcpy(n->fds, p->fds, sizeof n->fds);
 	p->nfds = 0;
-	if (r->conf.joined)
-		r->conf.joined(r->conf.joined_arg, i, n->fds[FD_PUBLISHED]);
+	if (r->conf.life)
+		r->conf.life(r->conf.arg, i, n->fds[FD_PUBLISHED], n->was);
 	FAULT_POINT("yod.join_taken");
 
 	for (uint32_t k = 0; k < r->conf.size; k++) {
@@ -170,7 +196,7 @@ static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 		r->node[k].pair[i] = (uint8_t)(r->node[k].pair[i] & ~PAIR_MET) | met;
 		p3_rdv_post_born(r, i, k);
 	}
-	p3_rdv_tell_birth_later(r, i);
+	rdv_tell_birth_later(r, i);
 	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_JOINED, i);
 	FAULT_POINT("yod.births_published");
 	p3_rdv_post(r, i, &m);
@@ -292,14 +318,14 @@ static void rdv_on_card(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 		return;
 	}
 	n->awaits_cards = true;
-	r->conf.news(r->conf.news_arg, P3_RDV_CARD, i, card, len);
+	r->conf.news(r->conf.arg, P3_RDV_CARD, i, card, len);
 }
 
 /* Return true if the process that said HELLO runs. */
 static bool rdv_owner_lives(const struct p3_rdv_node *n)
 {
-	struct pollfd fd = {.fd = n->owner_fd, .events = POLLIN};
-	if (n->owner_fd < 0)
+	struct pollfd fd = {.fd = n->on_owner.fd, .events = POLLIN};
+	if (fd.fd < 0)
 		return kill((pid_t)n->owner, 0) == 0 || errno != ESRCH;
 	return poll(&fd, 1, 0) == 0;
 }
@@ -320,9 +346,8 @@ static bool rdv_is_from_another(
 		return false;
 	}
 	if (!n->warned)
-		p3_rdv_tell(r,
-			"rank %u: process %u speaks for the node that process %u is; "
-			"ignored (start it by a yod of its own)",
+		r->conf.say("rank %u: process %u speaks for the node that process %u is; "
+			    "ignored (start it by a yod of its own)",
 			i, p->from.os_pid, n->owner);
 	n->warned = true;
 	return true;
@@ -364,9 +389,8 @@ static bool rdv_take_packet(struct p3_rdv *r, uint32_t i)
 	if (rc == -EAGAIN)
 		return false;
 	if (rc == -EMFILE) {
-		p3_rdv_tell(r,
-			"rank %u: joins, and yod has no descriptors left for it; cut "
-			"off; raise ulimit -Hn, or use fewer nodes",
+		r->conf.say("rank %u: joins, and yod has no descriptors left for it; cut "
+			    "off; raise ulimit -Hn, or use fewer nodes",
 			i);
 		p3_rdv_cut_off(r, i);
 		return false;
@@ -419,26 +443,25 @@ static void rdv_read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
 
 /* Read the packets that a process sent before it ended, since a LEAVE among them counts;
  * then note its end. */
-static void rdv_on_owner(void *arg, uint32_t events)
+static void rdv_on_owner(void *arg)
 {
 	struct p3_rdv_node *n = arg;
 	struct p3_rdv *r = n->rdv;
 	uint32_t i = (uint32_t)(n - r->node);
-	(void)events;
 	rdv_read_sock(r, i, PACKETS_LAST);
-	if (r->node[i].owner_fd < 0 || rdv_owner_lives(&r->node[i]))
+	if (n->on_owner.fd < 0 || rdv_owner_lives(&r->node[i]))
 		return;
 	(void)p3_loop_watch(r->conf.loop, &n->on_owner, 0);
 	p3_rdv_node_lost(r, i);
 }
 
-static void rdv_on_sock(void *arg, uint32_t events)
+static void rdv_on_sock(void *arg)
 {
 	struct p3_rdv_node *n = arg;
 	uint32_t i = (uint32_t)(n - n->rdv->node);
-	if (events & EPOLLOUT)
+	if (n->on_sock.came & EPOLLOUT)
 		p3_rdv_flush(n->rdv, i);
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	if (n->on_sock.came & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		rdv_read_sock(n->rdv, i, PACKETS);
 }
 
@@ -452,9 +475,9 @@ static void rdv_on_timer(void *arg)
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
 		/* The node has died, unless it is ending still. */
-		uint32_t who = n->state == NODE_JOINED ? n->owner : 0;
-		if (n->fate_at <= now && n->fate_by > now && r->conf.ends &&
-			r->conf.ends(r->conf.ends_arg, i, who))
+		bool started = n->state != NODE_JOINED || n->owner == n->started_pid;
+		if (n->fate_at <= now && n->fate_by > now && r->conf.ends && started &&
+			r->conf.ends((pid_t)n->started_pid))
 			n->fate_at = now + r->conf.eof_ms;
 		else if (n->fate_at <= now)
 			p3_rdv_node_died(r, i, 0);
@@ -487,12 +510,16 @@ static void rdv_make_sleepers(struct p3_rdv *r)
 		!fallocate(r->sleepers, 0, 0, (off_t)len) &&
 		!fcntl(r->sleepers, F_ADD_SEALS, SLEEPERS_SEALS))
 		return;
-	p3_rdv_tell(r,
-		"no memory for the words that nodes sleep on (%s): each has its own, "
-		"which "
-		"costs some speed; check the limits of open files (ulimit -n)",
+	r->conf.say("no memory for the words that nodes sleep on (%s): each has its own, "
+		    "which "
+		    "costs some speed; check the limits of open files (ulimit -n)",
 		strerror(errno));
-	p3_rdv_close_fds(&r->sleepers, 1);
+	p3_close_fds(&r->sleepers, 1);
+}
+
+static void rdv_say_nothing(const char *fmt, ...)
+{
+	(void)fmt;
 }
 
 struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
@@ -511,15 +538,15 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 	r->conf = *conf;
 	if (!conf->here)
 		r->conf.hosts = -1;
-	r->pairs = pairs;
+	if (!conf->say)
+		r->conf.say = rdv_say_nothing;
 	r->untold = untold;
 	for (uint32_t i = 0; i < conf->size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
 		*n = (struct p3_rdv_node){.rdv = r,
 			.sock = -1,
-			.owner_fd = -1,
 			.on_sock = {.on = rdv_on_sock, .arg = n},
-			.on_owner = {.on = rdv_on_owner, .arg = n},
+			.on_owner = {.fd = -1, .on = rdv_on_owner, .arg = n},
 			.fds = {-1, -1, -1, -1},
 			.fate_at = P3_NEVER,
 			.reap_at = P3_NEVER,
@@ -540,27 +567,27 @@ void p3_rdv_destroy(struct p3_rdv *r)
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		p3_rdv_owner_forget(r, &r->node[i]);
 		p3_rdv_sock_close(r, i);
-		p3_rdv_close_fds(r->node[i].fds, P3_JOB_FDS);
+		p3_close_fds(r->node[i].fds, P3_JOB_FDS);
 	}
 	p3_close(r->sleepers);
-	p3_rdv_close_fds(&r->cards, 1);
+	p3_close(r->cards);
 	p3_loop_at(r->conf.loop, &r->timer, P3_NEVER);
-	free(r->pairs);
+	free(r->node[0].pair);
 	free(r->untold);
 	free(r);
 }
 
-int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
+int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock, uint32_t started_pid)
 {
 	struct ucred cred;
 	socklen_t len = sizeof cred;
-	int on = 1, flags = fcntl(sock, F_GETFL);
+	int on = 1;
 	if (i >= r->conf.size)
 		return -EINVAL;
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->sock >= 0 || n->state == NODE_JOINED)
 		return -EBUSY;
-	if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK) ||
+	if (p3_set_nonblocking(sock) ||
 		setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
 		getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
@@ -570,8 +597,9 @@ int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
 			 : p3_loop_watch(r->conf.loop, &n->on_sock, EPOLLIN);
 	if (rc)
 		return rc;
-	p3_rdv_set_back(r, i);
+	rdv_set_back(r, i);
 	n->state = NODE_NEW;
+	n->started_pid = started_pid;
 	n->fate_at = P3_NEVER;
 	n->ended = false;
 	n->sock = sock;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * rdv - the rendezvous: yod's side of shm/job.h
@@ -52,6 +53,14 @@
 
 struct p3_rdv;
 
+enum p3_rdv_state {
+	P3_RDV_NEVER_JOINED,
+	P3_RDV_JOINED,
+	P3_RDV_LEFT,
+	P3_RDV_DIED,
+	P3_RDV_ELSEWHERE /* its host is another one */
+};
+
 /* News that a rendezvous on one of several hosts tells. */
 enum p3_rdv_news {
 	P3_RDV_ALL_WAIT, /* all ranks here wait in the barrier */
@@ -73,19 +82,15 @@ struct p3_rdv_conf {
 			  * here */
 	bool apart;      /* nodes get each other's descriptors when they first talk */
 	uint32_t eof_ms; /* 0: p3_rdv_ended() is never called; an end of file is death */
-	/* NULL, or return true if the process that is the node, or with os_pid 0 the one
-	 * that was started, is ending, and p3_rdv_ended() will tell its status. */
-	bool (*ends)(void *arg, uint32_t node, uint32_t os_pid);
-	void *ends_arg;
-	void (*say)(void *arg, const char *line); /* prints a line for users; or NULL */
-	void *say_arg;
-	/* NULL, or called when an incarnation ends.  The published segment is rdv's
-	 * and still open. */
-	void (*over)(void *arg, uint32_t node, int published, bool died);
-	void *over_arg;
-	/* NULL, or called when a node joins.  The published segment stays rdv's. */
-	void (*joined)(void *arg, uint32_t node, int published);
-	void *joined_arg;
+	/* NULL, or return true if the program that was started is ending, and
+	 * p3_rdv_ended() will tell its status. */
+	bool (*ends)(pid_t started);
+	/* Print a line for users; or NULL. */
+	void (*say)(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+	void *arg; /* of the functions below */
+	/* NULL, or called when a node has joined, left or died.  The published segment
+	 * stays rdv's, and is still open. */
+	void (*life)(void *arg, uint32_t node, int published, enum p3_rdv_state state);
 	/* A job on several hosts: ranks first to first + here - 1 are on this one.
 	 * Another process decides about all ranks: news tells it the events here, and its
 	 * answers come by p3_rdv_release(), p3_rdv_gone() and p3_rdv_cards().
@@ -95,19 +100,19 @@ struct p3_rdv_conf {
 		    * stays the caller's */
 	void (*news)(void *arg, enum p3_rdv_news what, uint32_t node, const void *card,
 		size_t len);
-	void *news_arg;
 };
 
 /* Make a rendezvous.  Return NULL with errno on failure. */
 struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf);
 /* Close all sockets and descriptors: running nodes then see that yod is gone. */
 void p3_rdv_destroy(struct p3_rdv *rdv);
-/* Add yod's end of a connected SOCK_SEQPACKET pair, which is rdv's after success.  The
- * caller sets SO_PASSCRED before the node can send; else rdv takes the process that made
- * the pair (SO_PEERCRED) for the sender.
+/* Add yod's end of a connected SOCK_SEQPACKET pair, which is rdv's after success, and the
+ * pid of the program that yod has started with the other end.  The caller sets
+ * SO_PASSCRED before the node can send; else rdv takes the process that made the pair
+ * (SO_PEERCRED) for the sender.
  * Return 0, -EINVAL (no such node), -EBUSY (it has a socket), -EPERM (another user's),
  * or -errno. */
-int p3_rdv_add(struct p3_rdv *rdv, uint32_t node, int sock);
+int p3_rdv_add(struct p3_rdv *rdv, uint32_t node, int sock, uint32_t started_pid);
 /* Note that the node's process has ended with this wait status; it is not reaped yet. */
 void p3_rdv_ended(struct p3_rdv *rdv, uint32_t node, int wait_status);
 /* Return true if, after p3_rdv_ended(), every survivor has dropped the node (or no node
@@ -129,14 +134,6 @@ void p3_rdv_gone(struct p3_rdv *rdv, uint32_t node);
  * with EPIPE the news that this rank has ended without a card. */
 void p3_rdv_cards(struct p3_rdv *rdv, int status, uint32_t ended, const void *cards,
 	size_t len, size_t each);
-
-enum p3_rdv_state {
-	P3_RDV_NEVER_JOINED,
-	P3_RDV_JOINED,
-	P3_RDV_LEFT,
-	P3_RDV_DIED,
-	P3_RDV_ELSEWHERE /* its host is another one */
-};
 
 /*
  * attach - yod's side of looking at a job: the service for ptlstat and other lookers
@@ -212,22 +209,12 @@ struct p3_attach_msg {
 
 _Static_assert(sizeof(struct p3_attach_msg) == 96, "the packet is a format");
 
-/* Describe a node, but for started_pid, as in a P3_ATTACH_NODE.  fds_out, if not NULL,
+/* Describe a node as in a P3_ATTACH_NODE.  fds_out, if not NULL,
  * gets its published and its host segment, which stay rdv's; -1: none. */
 void p3_rdv_show(const struct p3_rdv *rdv, uint32_t node, struct p3_attach_msg *out,
 	int fds_out[P3_ATTACH_FDS]);
 
 struct p3_attach;
-
-struct p3_attach_conf {
-	struct p3_loop *loop; /* that serves */
-	uint32_t jid;
-	uint32_t size;
-	const struct p3_rdv *rdv;
-	int hosts; /* file of the job's hosts, or -1; it stays the caller's */
-	uint32_t (*started_pid)(void *arg, uint32_t node);
-	void *arg;
-};
 
 /* Listen at the abstract socket "SERVICE/UID/JOB" (with ".1" and so on behind it where
  * that is taken, up to this number of names), and watch it by f, whose functions are set.
@@ -237,8 +224,9 @@ int p3_service_open(struct p3_loop *loop, struct p3_loop_fd *f, int type,
 /* Return true if the client at the other end is yod's own user, or root. */
 bool p3_service_is_for(int sock);
 
-/* Open the service.  Return 0, or -errno: no process can look at the job. */
-int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out);
+/* Open the service, in the loop of the rendezvous.  Return 0, or -errno: no process can
+ * look at the job. */
+int p3_attach_create(const struct p3_rdv *rdv, struct p3_attach **attach_out);
 void p3_attach_destroy(struct p3_attach *attach);
 /* Serve a looker at the other end of this socket, which is attach's from now on. */
 void p3_attach_admit(struct p3_attach *attach, int sock);

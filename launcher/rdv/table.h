@@ -15,7 +15,6 @@
 #include "launcher/rdv/rdv.h"
 #include "shm/job.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -58,10 +57,12 @@ enum state { NODE_NEW, NODE_KNOWN, NODE_JOINED, NODE_GONE };
 
 struct p3_rdv_node {
 	struct p3_rdv *rdv;
-	int sock;     /* -1: closed, or not added */
-	int owner_fd; /* pidfd of the process that said HELLO, or -1 */
-	struct p3_loop_fd on_sock, on_owner;
-	uint32_t owner; /* its process id, 0: unknown */
+	int sock; /* -1: closed, or not added */
+	struct p3_loop_fd on_sock;
+	struct p3_loop_fd
+		on_owner; /* pidfd of the process that said HELLO; fd -1: none */
+	uint32_t owner;   /* its process id, 0: unknown */
+	uint32_t started_pid;
 	enum state state;
 	enum p3_rdv_state was; /* its state as tools see it: rdv.h */
 	bool ended;            /* p3_rdv_ended() was called */
@@ -83,7 +84,7 @@ struct p3_rdv_node {
 	int64_t reap_at; /* time at which yod waits for no DROPPED any more */
 	uint32_t owed_n; /* nodes whose DROPPED about it yod waits for */
 	bool watches;    /* it wants to hear of ranks that will never join */
-	uint8_t *pair;   /* bits for each other node */
+	uint8_t *pair;   /* bits for each other node; node 0's begin all memory */
 	struct p3_outq out;
 };
 
@@ -102,14 +103,11 @@ struct p3_rdv {
 	int64_t barrier_since; /* time at which the first node came to the barrier */
 	uint32_t gone_n;
 	uint32_t first_gone; /* the rank that was gone before all others */
-	uint8_t *pairs;      /* memory of all bits of pairs */
 	struct p3_rdv_node node[];
 };
 
 /* ---- members.c: pairs, packets ---- */
 
-/* Close these descriptors and set them to -1. */
-void p3_rdv_close_fds(int *fds, unsigned n);
 /* Note that yod no longer waits for a node's DROPPED about a dead one; or for that of
  * any. */
 void p3_rdv_owe_no_more(struct p3_rdv *r, uint32_t by, uint32_t dead);
@@ -119,9 +117,6 @@ static inline bool p3_rdv_listens(const struct p3_rdv_node *n)
 {
 	return n->state == NODE_JOINED && n->sock >= 0;
 }
-/* Print a line for the user. */
-__attribute__((format(printf, 2, 3))) void p3_rdv_tell(
-	struct p3_rdv *r, const char *fmt, ...);
 /* Return a packet about node i, without what only some packets say. */
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i);
 /* Send queued packets while the socket takes them. */
@@ -145,8 +140,6 @@ void p3_rdv_post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
  * several at once.  Functions that send a release, an end or an answer call this first,
  * so that a node has heard of the births before it reads such a packet. */
 void p3_rdv_tell_births(struct p3_rdv *r);
-/* Note a birth that earlier nodes have yet to hear of. */
-void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i);
 
 /* ---- the barrier ---- */
 
@@ -159,8 +152,6 @@ void p3_rdv_barrier_look(struct p3_rdv *r);
 void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about);
 /* Note that a rank will never join: its process and its socket have ended. */
 void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i);
-/* Note that a rank that was gone has a process again. */
-void p3_rdv_set_back(struct p3_rdv *r, uint32_t i);
 /* Replace an ended node's descriptors by one of its remains (below), which hold
  * neither its hugepages nor its lanes. */
 void p3_rdv_keep_remains(struct p3_rdv_node *n);

@@ -13,13 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LAST_MS 10000 /* time for yod to take some of the last frames */
-
-void p3_agent_tell(struct p3_agent *a, struct p3_frame f, const void *bytes)
-{
-	if (!a->cut)
-		p3_frames_send(&a->conn, f, bytes);
-}
+#define LAST_MS      10000 /* time for yod to take some of the last frames */
+#define LAST_TURN_MS 100
 
 /* ---- traces ---- */
 
@@ -28,7 +23,8 @@ static void agent_send_trace(struct p3_agent *a)
 	size_t n;
 	while ((n = p3_backlog_len(&a->trace)) && a->trace_room) {
 		n = n < a->trace_room ? n : a->trace_room;
-		p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_TRACE, .len = n},
+		p3_frames_send(&a->conn,
+			(struct p3_frame){.op = P3_FRAME_TRACE, .len = n},
 			p3_backlog_bytes(&a->trace));
 		p3_backlog_take(&a->trace, n);
 		a->trace_room -= n;
@@ -42,18 +38,19 @@ static void agent_add_trace_room(struct p3_agent *a, uint64_t n)
 	agent_send_trace(a);
 }
 
-bool p3_agent_trace(struct p3_agent *a, const void *bytes, size_t len)
+ssize_t p3_agent_trace(void *agent, const void *bytes, size_t len)
 {
+	struct p3_agent *a = agent;
 	bool added = p3_backlog_add(&a->trace, bytes, len);
 	agent_send_trace(a);
-	return added;
+	return added ? (ssize_t)len : -1;
 }
 
 /* Send a line of this process to yod, which prints it. */
 static void agent_send_line(void *arg, const char *line, size_t len)
 {
 	struct p3_agent *a = arg;
-	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_SAY, .len = len}, line);
+	p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_SAY, .len = len}, line);
 }
 
 /* Name bytes on standard input that are not yod's. */
@@ -69,16 +66,9 @@ static void agent_say_garbage(const struct p3_agent *a)
 
 /* ---- before the job ---- */
 
-/* Wait for the next frame.  While the order is under way, tell yod nothing: yod, too, is
- * to notice that it does not arrive. */
-static int agent_await(struct p3_agent *a, struct p3_frame *f, const char **bytes)
-{
-	return p3_frames_await(&a->conn, P3_NEVER, a->bytes, f, bytes);
-}
-
 static size_t agent_left(const struct p3_agent *a)
 {
-	return p3_frames_owes(&a->conn) + p3_backlog_len(&a->trace);
+	return p3_backlog_len(&a->conn.owed) + p3_backlog_len(&a->trace);
 }
 
 /* Send all frames, as long as yod takes any.  Of the frames that come meanwhile, only
@@ -86,28 +76,26 @@ static size_t agent_left(const struct p3_agent *a)
 static void agent_send_last(struct p3_agent *a)
 {
 	int64_t end = p3_now_ms() + LAST_MS;
-	size_t before = agent_left(a), owes;
-	while (!p3_frames_flush(&a->conn) && (owes = agent_left(a)) &&
-		p3_now_ms() < end) {
+	size_t before = SIZE_MAX, owes;
+	while (!p3_frames_flush(&a->conn) && p3_frames_are_open(&a->conn) &&
+		(owes = agent_left(a)) && p3_now_ms() < end) {
 		struct p3_frame f;
 		const char *bytes;
 		if (owes < before)
 			end = p3_now_ms() + LAST_MS;
 		before = owes;
-		int rc =
-			p3_frames_wait(&a->conn, 100) ? p3_frames_fill(&a->conn) : -EPIPE;
-		while (!p3_frames_next(&a->conn, &f, &bytes))
-			if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
-				agent_add_trace_room(a, f.number);
-		if (rc && rc != -EAGAIN)
+		int rc = p3_frames_await(
+			&a->conn, p3_now_ms() + LAST_TURN_MS, false, &f, &bytes);
+		if (!rc && f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
+			agent_add_trace_room(a, f.number);
+		if (rc && rc != -ETIMEDOUT)
 			return;
 	}
 }
 
 void p3_agent_refuse(struct p3_agent *a, int status)
 {
-	p3_agent_tell(
-		a, (struct p3_frame){.op = P3_FRAME_REFUSED, .value = status}, NULL);
+	p3_frames_tell(&a->conn, P3_FRAME_REFUSED, 0, status);
 	agent_send_last(a);
 }
 
@@ -120,7 +108,7 @@ static void agent_say_no_yod(const struct p3_agent *a, int rc)
 		p3_say("--agent: standard input has %s for %g s (PTL3_FAR_TIMEOUT); "
 		       "expected a yod's order: see that yod and the remote shell have "
 		       "not been stopped, and that the network works",
-			p3_frames_has_part(&a->conn) ? "part of a frame, and then nothing"
+			p3_backlog_len(&a->conn.got) ? "part of a frame, and then nothing"
 						     : "nothing",
 			(double)a->conn.beat.timeout_ms / 1000);
 	else
@@ -163,9 +151,11 @@ struct p3_agent *p3_agent_connect(int *status_out)
 		return NULL;
 	a->input.to.fd = -1;
 	a->trace_room = P3_STREAM_ROOM;
-	p3_agent_tell(a, f, NULL);
+	p3_frames_send(&a->conn, f, NULL);
 	p3_frames_begin_beat(&a->conn);
-	int rc = agent_await(a, &f, &bytes);
+	/* While the order is under way, tell yod nothing: yod, too, is to notice that it
+	 * does not arrive. */
+	int rc = p3_frames_await(&a->conn, P3_NEVER, false, &f, &bytes);
 	if (!rc && f.op == P3_FRAME_ORDER && (a->bytes = malloc(f.len + 1)))
 		memcpy(a->bytes, bytes, f.len); /* it stays in memory for ever */
 	if (!a->bytes || !p3_spec_unpack(a->bytes, f.len, &a->spec)) {
@@ -182,9 +172,9 @@ bool p3_agent_await_go(struct p3_agent *a)
 {
 	struct p3_frame f;
 	const char *bytes;
-	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_READY}, NULL);
+	p3_frames_tell(&a->conn, P3_FRAME_READY, 0, 0);
 	p3_frames_begin_beat(&a->conn);
-	int rc = agent_await(a, &f, &bytes);
+	int rc = p3_frames_await(&a->conn, P3_NEVER, true, &f, &bytes);
 	if (rc == -EPROTO)
 		agent_say_garbage(a);
 	return !rc && f.op == P3_FRAME_GO;
@@ -206,8 +196,8 @@ static void agent_on_frames(void *arg, int why)
 	struct p3_agent *a = arg;
 	struct p3_frame f;
 	const char *bytes;
-	int rc = 0;
-	while (!a->cut && !(rc = p3_frames_next(&a->conn, &f, &bytes))) {
+	int rc;
+	while (!(rc = p3_frames_next(&a->conn, &f, &bytes))) {
 		uint32_t i = 2 * f.node + (f.value == 1);
 		bool stream = f.value == 0 || f.value == 1;
 		if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
@@ -223,36 +213,36 @@ static void agent_on_frames(void *arg, int why)
 	}
 	if (rc == -EPROTO)
 		agent_say_garbage(a);
-	if ((!why && (!rc || rc == -EAGAIN)) || a->cut)
+	if (!why && rc == -EAGAIN)
 		return;
-	a->cut = true; /* give up the connection to yod, which has ended */
-	p3_frames_close(&a->conn);
+	p3_frames_close(&a->conn); /* yod has ended */
 	a->take(a->arg, NULL, NULL);
 }
 
 /* ---- output and input ---- */
 
-static struct p3_frame agent_frame_of(enum p3_frame_op op, uint32_t i, size_t len)
+static bool agent_take_output(void *arg, uint32_t i, const char *bytes, size_t len)
 {
-	return (struct p3_frame){
-		.op = op, .node = i / 2, .value = (int32_t)(i % 2), .len = len};
-}
-
-static void agent_take_output(void *arg, uint32_t i, const char *bytes, size_t len)
-{
-	enum p3_frame_op op = len ? P3_FRAME_OUTPUT : P3_FRAME_OUTPUT_END;
-	p3_agent_tell(arg, agent_frame_of(op, i, len), bytes);
+	struct p3_agent *a = arg;
+	struct p3_frame f = {.op = len ? P3_FRAME_OUTPUT : P3_FRAME_OUTPUT_END,
+		.node = i / 2,
+		.value = (int32_t)(i % 2),
+		.len = len};
+	p3_frames_send(&a->conn, f, bytes);
+	return true;
 }
 
 static void agent_idle_output(void *arg, uint32_t i)
 {
-	p3_agent_tell(arg, agent_frame_of(P3_FRAME_IDLE, i, 0), NULL);
+	struct p3_agent *a = arg;
+	p3_frames_tell(&a->conn, P3_FRAME_IDLE, i / 2, (int32_t)(i % 2));
 }
 
 static void agent_moved_input(struct p3_drain *d, size_t n, int err)
 {
+	struct p3_agent *a = d->arg;
 	struct p3_frame f = {.op = err ? P3_FRAME_NO_INPUT : P3_FRAME_ROOM, .number = n};
-	p3_agent_tell(d->arg, f, NULL);
+	p3_frames_send(&a->conn, f, NULL);
 	if (err)
 		p3_drain_close(d);
 }
@@ -285,19 +275,17 @@ int p3_agent_open(struct p3_agent *a, struct p3_loop *loop, struct p3_taps **tap
 	return rc ? rc : p3_frames_attach(&a->conn, loop, agent_on_frames, a);
 }
 
-bool p3_agent_has_output(const struct p3_agent *a, const struct p3_taps *taps)
+bool p3_agent_has_output(const struct p3_agent *a)
 {
-	bool output = taps && !p3_taps_are_done(taps);
-	return !a->cut && (output || p3_backlog_len(&a->trace));
+	bool output = a->taps && !p3_taps_are_done(a->taps);
+	return p3_frames_are_open(&a->conn) && (output || p3_backlog_len(&a->trace));
 }
 
 void p3_agent_close(struct p3_agent *a)
 {
-	if (!a->cut)
-		agent_send_last(a);
-	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_DONE}, NULL);
-	if (!a->cut)
-		agent_send_last(a);
+	agent_send_last(a);
+	p3_frames_tell(&a->conn, P3_FRAME_DONE, 0, 0);
+	agent_send_last(a);
 	p3_say_by(NULL, NULL);
 	p3_backlog_free(&a->trace);
 	p3_drain_close(&a->input);

@@ -9,7 +9,6 @@
 #include "shm/layout.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -17,10 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define EOF_MS      1000 /* from the end of a remote shell's output to its own end */
@@ -33,35 +30,7 @@
 
 /* ---- remote shells ---- */
 
-/* Split the program's words.  Return 0, or -errno after a line. */
-static int rsh_parse(const char *text, struct p3_rsh *rsh_out)
-{
-	char *copy = strdup(text);
-	struct p3_words words = {copy, 1};
-	uint32_t line = 1;
-	char **argv = NULL;
-	int n = 0, rc = copy ? p3_words_next(&words, 0, &argv, &n, &line) : -ENOMEM;
-	char **more = rc ? NULL : realloc(argv, ((size_t)n + 3) * sizeof *argv);
-	if (more) {
-		more[n] = more[n + 1] = more[n + 2] = NULL;
-		*rsh_out = (struct p3_rsh){copy, more, n};
-		return 0;
-	}
-	free(argv);
-	free(copy);
-	p3_say("--rsh: '%s' is no program; expected one that is called with a host and a "
-	       "command line, and its arguments, as in --rsh 'ssh -q'",
-		text);
-	return rc ? rc : -ENOMEM;
-}
-
-static void rsh_free(struct p3_rsh *rsh)
-{
-	free(rsh->argv);
-	free(rsh->text);
-}
-
-/* Write the command line, with the path quoted for any shell: a quote becomes '\''. */
+/* Return the command line, with the path quoted for any shell: a quote becomes '\''. */
 static char *rsh_command_line(const char *yod)
 {
 	size_t room = 4 * strlen(yod) + sizeof "exec '' " P3_AGENT_OPTION;
@@ -78,43 +47,34 @@ static char *rsh_command_line(const char *yod)
 	return line;
 }
 
-/* Start the program of argv with pipes.  Return 0 or -errno. */
-static int rsh_start(char *const *argv, struct p3_rsh_started *s)
+/* Split the program's words.  Return 0, or -errno after a line. */
+static int rsh_parse(const char *text, const char *yod, struct p3_rsh *rsh_out)
 {
-	/* Reset the signals that yod blocks and ignores, but keep those blocked by which
-	 * the terminal would stop the program: it then fails instead. */
-	sigset_t blocked, standard;
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGTTIN);
-	sigaddset(&blocked, SIGTTOU);
-	sigemptyset(&standard);
-	sigaddset(&standard, SIGPIPE);
-	sigaddset(&standard, SIGCHLD);
-	int to[2], from[2];
-	if (pipe2(to, O_CLOEXEC))
-		return -errno;
-	int rc = pipe2(from, O_CLOEXEC) ? -errno : 0;
-	if (!rc) {
-		rc = p3_spawn_tool(argv, (const int[]){to[0], from[1], -1, -1}, &blocked,
-			&standard, true, &s->pid);
-		close(from[1]);
+	char *copy = strdup(text), *command = rsh_command_line(yod);
+	struct p3_words words = {copy, 1};
+	uint32_t line = 1;
+	char **argv = NULL;
+	int n = 0,
+	    rc = copy && command ? p3_words_next(&words, 0, &argv, &n, &line) : -ENOMEM;
+	char **more = rc ? NULL : realloc(argv, ((size_t)n + 3) * sizeof *argv);
+	if (more) {
+		more[n + 1] = command;
+		more[n + 2] = NULL;
+		*rsh_out = (struct p3_rsh){copy, more, n};
+		return 0;
 	}
-	close(to[0]);
-	s->to = to[1];
-	s->from = rc ? -1 : from[0];
-	return rc;
-}
-
-/* ---- uplinks ---- */
-
-static const char *uplink_name_of(const struct p3_agents *a, uint32_t host)
-{
-	return a->hosts->host[host].name;
+	free(argv);
+	free(copy);
+	free(command);
+	p3_say("--rsh: '%s' is no program; expected one that is called with a host and a "
+	       "command line, and its arguments, as in --rsh 'ssh -q'",
+		text);
+	return rc ? rc : -ENOMEM;
 }
 
 /* ---- the end of the job ---- */
 
-static void uplink_cut(struct p3_agents *a, uint32_t host);
+static void uplink_cut(struct p3_uplink *l);
 
 /* Enter a stage in which agents have so much time to end. */
 static void agents_enter(struct p3_agents *a, enum p3_stage stage, int64_t ms)
@@ -135,7 +95,7 @@ static void agents_end(void *arg, bool now)
 	if (a->go_sent)
 		p3_agents_tell_all(a, (struct p3_frame){.op = op}, NULL);
 	for (uint32_t h = 0; h < a->hosts->n && !a->go_sent; h++)
-		uplink_cut(a, h);
+		uplink_cut(&a->link[h]);
 }
 
 static void uplink_fail(struct p3_agents *a, int status)
@@ -149,30 +109,24 @@ static void uplink_fail(struct p3_agents *a, int status)
 static void uplink_on_frames(void *arg, int rc);
 
 /* Start the agent of a host, and send it its order.  Return 0 or -errno. */
-static int uplink_start(struct p3_agents *a, uint32_t host)
+static int uplink_start(struct p3_agents *a, struct p3_uplink *l)
 {
-	struct p3_uplink *l = &a->link[host];
-	const struct p3_rsh *rsh = &a->rsh;
-	char *line = rsh_command_line(a->self);
-	rsh->argv[rsh->n] = (char *)(uintptr_t)uplink_name_of(a, host);
-	rsh->argv[rsh->n + 1] = line;
-	int rc = line ? rsh_start(rsh->argv, &l->rsh) : -ENOMEM;
-	free(line);
+	a->rsh.argv[a->rsh.n] = (char *)(uintptr_t)l->host->name;
+	int rc = p3_spawn_tool((const char *const *)a->rsh.argv, -1, &l->rsh);
 	if (rc)
 		return rc;
-	l->closed = l->exited = false;
+	l->exited = false;
 	l->state = P3_UPLINK_STARTING;
 	l->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
 	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
 	rc = rc ? rc : p3_frames_attach(&l->conn, &a->c.loop, uplink_on_frames, l);
-	a->spec.host = host;
-	size_t len;
-	char *order = rc ? NULL : p3_spec_pack(&a->spec, &len);
+	a->spec.host = (uint32_t)(l - a->link);
+	struct p3_frame f = {.op = P3_FRAME_ORDER};
+	char *order = rc ? NULL : p3_spec_pack(&a->spec, &f.len);
 	if (!rc && !order)
 		return -ENOMEM;
 	if (order)
-		p3_frames_send(&l->conn,
-			(struct p3_frame){.op = P3_FRAME_ORDER, .len = len}, order);
+		p3_frames_send(&l->conn, f, order);
 	free(order);
 	return rc;
 }
@@ -186,29 +140,71 @@ static int uplink_start_more(struct p3_agents *a)
 	/* Count those that start.  One that has been named waits for a user or a network,
 	 * and holds up no other. */
 	for (uint32_t h = 0; h < a->begun_n; h++)
-		n += a->link[h].state == P3_UPLINK_STARTING && !a->link[h].closed &&
+		n += a->link[h].state == P3_UPLINK_STARTING &&
+		     p3_frames_are_open(&a->link[h].conn) &&
 		     a->link[h].greet_at != P3_NEVER;
 	while (!rc && a->c.stage == P3_GOING && a->begun_n < a->hosts->n &&
 		n < P3_AGENTS_STARTS) {
-		uint32_t host = a->begun_n++;
-		rc = uplink_start(a, host);
+		struct p3_uplink *l = &a->link[a->begun_n++];
+		rc = uplink_start(a, l);
 		if (rc)
 			p3_say("host %s: '%s' cannot be run: %s; expected a program that "
 			       "runs a command line on a host (--rsh, PTL3_RSH)",
-				uplink_name_of(a, host), a->rsh.argv[0], strerror(-rc));
+				l->host->name, a->rsh.argv[0], strerror(-rc));
 		n++;
 	}
 	return rc;
 }
 
-/* ---- ranks ---- */
+/* ---- signals ---- */
+
+static void agents_signal(void *arg, int sig)
+{
+	struct p3_agents *a = arg;
+	if (a->go_sent) {
+		p3_agents_tell_all(
+			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+		return;
+	}
+	/* Keep it for nodes that are yet to start.  A stop and its end undo each
+	 * other. */
+	if (sig == SIGTSTP)
+		a->early_signals &= ~(1ull << SIGCONT);
+	if (sig == SIGCONT)
+		a->early_signals &= ~(1ull << SIGTSTP);
+	a->early_signals |= 1ull << sig;
+}
+
+/* Send the signals that came before the nodes were to start. */
+static void agents_pass_signals(struct p3_agents *a)
+{
+	for (int sig = 1; sig < 64; sig++)
+		if (a->early_signals >> sig & 1)
+			agents_signal(a, sig);
+	a->early_signals = 0;
+}
 
 /* ---- frames ---- */
 
-/* Start the nodes when all agents are ready. */
-static void uplink_on_ready(struct p3_agents *a, uint32_t host)
+/* Append what has come of a trace, and give room for as much.  Return false if it is
+ * more than there was room for. */
+static bool uplink_take_trace(struct p3_uplink *l, const char *bytes, size_t len)
 {
-	a->link[host].state = P3_UPLINK_READY;
+	struct p3_frame f = {
+		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
+	if (len > P3_STREAM_ROOM)
+		return false;
+	if (l->trace)
+		p3_tracefile_put(l->trace, bytes, len);
+	p3_frames_send(&l->conn, f, NULL);
+	return true;
+}
+
+/* Start the nodes when all agents are ready. */
+static void uplink_on_ready(struct p3_uplink *l)
+{
+	struct p3_agents *a = l->agents;
+	l->state = P3_UPLINK_READY;
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (a->link[h].state != P3_UPLINK_READY)
 			return;
@@ -217,18 +213,18 @@ static void uplink_on_ready(struct p3_agents *a, uint32_t host)
 	a->go_sent = true;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
 	(void)p3_forward_begin_input(a);
-	p3_agents_pass_signals(a);
+	agents_pass_signals(a);
 }
 
 /* Take a frame about a rank.  Return false if it breaks the rules. */
 static bool uplink_take_of_rank(
-	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
+	struct p3_uplink *l, const struct p3_frame *f, const char *bytes)
 {
-	const struct p3_host *here = &a->hosts->host[host];
+	struct p3_agents *a = l->agents;
 	struct p3_agents_rank *rank = &a->rank[f->node];
 	bool stream = f->value == 0 || f->value == 1;
 	uint32_t i = 2 * f->node + (f->value == 1);
-	if (f->node - here->first >= here->size || !a->go_sent)
+	if (f->node - l->host->first >= l->host->size || !a->go_sent)
 		return false;
 	switch (f->op) {
 	case P3_FRAME_STARTED:
@@ -252,7 +248,7 @@ static bool uplink_take_of_rank(
 		if (!f->value || a->c.stage != P3_GOING)
 			return true;
 		p3_control_rank_failed(
-			&a->c, f->node, rank->pid, uplink_name_of(a, host), f->value);
+			&a->c, f->node, rank->pid, l->host->name, f->value);
 		if (!a->opt->keep_going)
 			agents_end(a, false);
 		return true;
@@ -273,28 +269,29 @@ static bool uplink_take_of_rank(
 }
 
 static bool uplink_take_of_host(
-	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
+	struct p3_uplink *l, const struct p3_frame *f, const char *bytes)
 {
+	struct p3_agents *a = l->agents;
 	switch (f->op) {
 	case P3_FRAME_SAY:
 		p3_say_lines(bytes, f->len);
 		return true;
 	case P3_FRAME_REFUSED:
-		a->link[host].state = P3_UPLINK_DONE;
+		l->state = P3_UPLINK_DONE;
 		uplink_fail(a, f->value);
 		return true;
 	case P3_FRAME_READY:
-		if (a->link[host].state != P3_UPLINK_GREETED)
+		if (l->state != P3_UPLINK_GREETED)
 			return false;
-		uplink_on_ready(a, host);
+		uplink_on_ready(l);
 		return true;
 	case P3_FRAME_BARRIER:
-		p3_agents_on_barrier(a, host, f->number);
+		p3_agents_on_barrier(l, f->number);
 		return true;
 	case P3_FRAME_TRACE:
-		return p3_agents_on_trace(a, host, bytes, f->len);
+		return uplink_take_trace(l, bytes, f->len);
 	case P3_FRAME_REPORT:
-		p3_query_take(a->query, host, f, bytes);
+		p3_query_take(a->query, (uint32_t)(l - a->link), f, bytes);
 		return true;
 	case P3_FRAME_ROOM:
 		return p3_taps_room(a->input, 0, f->number);
@@ -302,106 +299,99 @@ static bool uplink_take_of_host(
 		p3_taps_close(a->input, 0);
 		return true;
 	case P3_FRAME_DONE:
-		if (a->link[host].state != P3_UPLINK_RUNS &&
-			a->link[host].state != P3_UPLINK_DONE) /* behind REFUSED */
+		if (l->state != P3_UPLINK_RUNS &&
+			l->state != P3_UPLINK_DONE) /* behind REFUSED */
 			return false;
-		a->link[host].state = P3_UPLINK_DONE;
-		a->link[host].end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
+		l->state = P3_UPLINK_DONE;
+		l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
 		return true;
 	}
-	return uplink_take_of_rank(a, host, f, bytes);
+	return uplink_take_of_rank(l, f, bytes);
 }
 
 /* ---- agents that break the protocol ---- */
 
 /* Close the connection of an agent and end the job; a line has said why. */
-static void uplink_cut_off(struct p3_agents *a, uint32_t host)
+static void uplink_cut_off(struct p3_uplink *l)
 {
-	a->link[host].state = P3_UPLINK_LOST;
-	uplink_cut(a, host);
-	uplink_fail(a, P3_STATUS_YOD);
+	l->state = P3_UPLINK_LOST;
+	uplink_cut(l);
+	uplink_fail(l->agents, P3_STATUS_YOD);
 }
 
-static void uplink_on_garbage(struct p3_agents *a, uint32_t host)
+static void uplink_on_garbage(struct p3_uplink *l)
 {
 	char text[60];
-	p3_frames_text(&a->link[host].conn, text, sizeof text);
+	p3_frames_text(&l->conn, text, sizeof text);
 	p3_say("host %s: '%s' is no frame of an agent of this version; expected nothing "
 	       "else on its standard output: see that the remote shell and the shell's "
 	       "start files print nothing, as in %s %s true",
-		uplink_name_of(a, host), text, a->rsh.argv[0], uplink_name_of(a, host));
-	uplink_cut_off(a, host);
+		l->host->name, text, l->agents->rsh.argv[0], l->host->name);
+	uplink_cut_off(l);
 }
 
-static void uplink_on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *f)
+static void uplink_on_hello(struct p3_uplink *l, const struct p3_frame *f)
 {
-	a->link[host].state = P3_UPLINK_GREETED;
-	a->link[host].greet_at = P3_NEVER;
+	l->state = P3_UPLINK_GREETED;
+	l->greet_at = P3_NEVER;
 	if (f->op == P3_FRAME_HELLO && f->number == P3_LAYOUT_WORD)
 		return;
 	p3_say("host %s: layout %016" PRIx64 " of its yod is not %016" PRIx64
 	       ", that of this one; install the same libportals there as %s",
-		uplink_name_of(a, host), f->number, (uint64_t)P3_LAYOUT_WORD, a->self);
-	uplink_cut_off(a, host);
+		l->host->name, f->number, (uint64_t)P3_LAYOUT_WORD, l->agents->self);
+	uplink_cut_off(l);
 }
 
 /* Name a host whose agent has not answered, if it is time, and let another one start. */
-static void uplink_see_wait(struct p3_agents *a, uint32_t host)
+static void uplink_see_wait(struct p3_uplink *l)
 {
-	struct p3_uplink *l = &a->link[host];
 	if (l->greet_at > p3_now_ms())
 		return;
 	l->greet_at = P3_NEVER;
 	if (l->state == P3_UPLINK_STARTING && !l->over && !l->begun)
 		p3_say("host %s: %s has not started an agent for %d s; yod waits, ^C "
 		       "ends it",
-			uplink_name_of(a, host), a->rsh.argv[0],
-			P3_AGENTS_GREET_MS / 1000);
+			l->host->name, l->agents->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
 }
 
 /* ---- connections ---- */
 
 /* Close the connection: the agent ends its nodes. */
-static void uplink_cut(struct p3_agents *a, uint32_t host)
+static void uplink_cut(struct p3_uplink *l)
 {
-	struct p3_uplink *l = &a->link[host];
-	if (l->closed)
+	if (!p3_frames_are_open(&l->conn))
 		return;
-	l->closed = true;
-	l->over_at = p3_now_ms() + EOF_MS;
-	p3_query_lose(a->query, host);
 	p3_frames_close(&l->conn);
 	close(l->rsh.from);
 	close(l->rsh.to);
-	if (!host)
-		p3_taps_close(a->input, 0);
+	l->over_at = p3_now_ms() + EOF_MS;
+	p3_query_lose(l->agents->query, (uint32_t)(l - l->agents->link));
+	if (!l->host->first)
+		p3_taps_close(l->agents->input, 0);
 }
 
 /* Cut off an agent that has been silent for too long. */
-static void uplink_on_silence(struct p3_agents *a, uint32_t host)
+static void uplink_on_silence(struct p3_uplink *l)
 {
-	struct p3_uplink *l = &a->link[host];
-	if (a->c.stage != P3_GOING)
+	if (l->agents->c.stage != P3_GOING)
 		return; /* an ending agent has its own time: agents_on_slow() */
 	l->silent_ms = l->conn.beat.timeout_ms;
-	l->in_frame = p3_frames_has_part(&l->conn);
+	l->in_frame = p3_backlog_len(&l->conn.got);
 	if (!l->exited)
 		kill(-l->rsh.pid, SIGKILL); /* it would wait for the network */
-	uplink_cut(a, host);
+	uplink_cut(l);
 }
 
 static void uplink_on_frames(void *arg, int rc)
 {
 	struct p3_uplink *l = arg;
-	struct p3_agents *a = l->agents;
-	uint32_t host = (uint32_t)(l - a->link);
 	struct p3_frame f;
 	const char *bytes;
-	int rc2 = 0;
+	int rc2;
 	if (rc == -ECONNRESET)
 		return; /* this also shows as an end of file */
 	if (rc == -ETIMEDOUT) {
-		uplink_on_silence(a, host);
+		uplink_on_silence(l);
 		return;
 	}
 	/* The first bytes begin the time in which an agent must not be silent.  Before
@@ -409,50 +399,38 @@ static void uplink_on_frames(void *arg, int rc)
 	if (!rc && !l->begun)
 		p3_frames_begin_beat(&l->conn);
 	l->begun |= !rc;
-	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes))) {
+	while (!(rc2 = p3_frames_next(&l->conn, &f, &bytes))) {
 		if (l->state == P3_UPLINK_STARTING)
-			uplink_on_hello(a, host, &f);
-		else if (!uplink_take_of_host(a, host, &f, bytes)) {
+			uplink_on_hello(l, &f);
+		else if (!uplink_take_of_host(l, &f, bytes)) {
 			p3_say("host %s: its agent sends frame %u out of turn; cut off "
 			       "(install the same libportals there)",
-				uplink_name_of(a, host), f.op);
-			uplink_cut_off(a, host);
+				l->host->name, f.op);
+			uplink_cut_off(l);
 		}
 	}
-	if (l->closed)
-		return;
 	if (rc2 == -EPROTONOSUPPORT) {
 		p3_say("host %s: the agent speaks version %u, this yod version %u; "
 		       "expected the same libportals on all hosts: install it there as "
 		       "%s",
-			uplink_name_of(a, host), f.magic & 0xff, P3_FRAMES_MAGIC & 0xff,
-			a->self);
-		uplink_cut_off(a, host);
+			l->host->name, f.magic & 0xff, P3_FRAMES_MAGIC & 0xff,
+			l->agents->self);
+		uplink_cut_off(l);
 	} else if (rc2 == -EPROTO)
-		uplink_on_garbage(a, host);
+		uplink_on_garbage(l);
 	else if (rc)
-		uplink_cut(a, host);
-}
-
-/* Note the end of a remote shell. */
-static void uplink_exited(struct p3_agents *a, uint32_t host, int status)
-{
-	struct p3_uplink *l = &a->link[host];
-	l->exited = true;
-	l->status = status;
-	if (!l->closed)
-		l->over_at = p3_now_ms() + EOF_MS;
+		uplink_cut(l);
 }
 
 /* ---- lost agents ---- */
 
-static void uplink_on_lost(struct p3_agents *a, uint32_t host)
+static void uplink_on_lost(struct p3_uplink *l)
 {
-	struct p3_uplink *l = &a->link[host];
 	bool early = l->state <= P3_UPLINK_STARTING;
 	bool went = l->state == P3_UPLINK_RUNS;
 	char how[100];
-	const struct p3_host *h = &a->hosts->host[host];
+	struct p3_agents *a = l->agents;
+	const struct p3_host *h = l->host;
 	l->state = P3_UPLINK_LOST;
 	l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
 	for (uint32_t i = h->first; i < h->first + h->size; i++)
@@ -468,8 +446,7 @@ static void uplink_on_lost(struct p3_agents *a, uint32_t host)
 	if (a->c.stage == P3_GOING && early)
 		p3_say("host %s: %s %s before an agent of yod has answered; expected "
 		       "that this works: %s %s %s --version",
-			uplink_name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0],
-			uplink_name_of(a, host), a->self);
+			h->name, a->rsh.argv[0], how, a->rsh.argv[0], h->name, a->self);
 	else if (a->c.stage == P3_GOING)
 		p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
 			h->first + h->size - 1, a->rsh.argv[0], how,
@@ -482,9 +459,9 @@ static void uplink_on_lost(struct p3_agents *a, uint32_t host)
 /* Return true if the remote shell and its connection have ended.  If that is too
  * early, print a line, once.  The remote shell and its output end at almost the same
  * time, in any order.  After the first of the two, wait a little for the second. */
-static bool uplink_is_over(struct p3_agents *a, uint32_t host)
+static bool uplink_is_over(struct p3_uplink *l)
 {
-	struct p3_uplink *l = &a->link[host];
+	struct p3_agents *a = l->agents;
 	bool late = l->over_at <= p3_now_ms();
 	if (l->state == P3_UPLINK_UNBORN && a->c.stage == P3_GOING)
 		return false;
@@ -493,21 +470,18 @@ static bool uplink_is_over(struct p3_agents *a, uint32_t host)
 		 * serves other connections. */
 		l->end_at = P3_NEVER;
 		kill(-l->rsh.pid, SIGKILL);
-		uplink_cut(a, host);
+		uplink_cut(l);
 	}
 	if (l->exited && late)
-		uplink_cut(a, host);
-	if (!l->closed || (!l->exited && !late))
+		uplink_cut(l);
+	if (p3_frames_are_open(&l->conn) || (!l->exited && !late))
 		return false;
-	if (!l->over) {
-		const struct p3_host *h = &a->hosts->host[host];
-		for (uint32_t i = 2 * h->first;
-			a->c.output && i < 2 * (h->first + h->size); i++)
-			(void)p3_forward_take(a, i, NULL, 0);
-	}
+	uint32_t end = l->over || !a->c.output ? 0 : l->host->first + l->host->size;
+	for (uint32_t i = 2 * l->host->first; i < 2 * end; i++)
+		(void)p3_forward_take(a, i, NULL, 0);
 	l->over = true;
 	if (l->state != P3_UPLINK_DONE && l->state != P3_UPLINK_LOST)
-		uplink_on_lost(a, host);
+		uplink_on_lost(l);
 	return l->exited;
 }
 
@@ -528,25 +502,22 @@ static void agents_ask(void *arg, int sig)
 		return;
 	}
 	agents_enter(a, P3_ASKED, P3_AGENTS_SLOW_MS + a->opt->kill_after_ms);
-	p3_agents_signal(a, sig);
+	agents_signal(a, sig);
 }
 
 static void agents_reap_shells(void *arg)
 {
 	struct p3_agents *a = arg;
-	int status;
-	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (!a->link[h].exited && p3_reap_fate(a->link[h].rsh.pid, &status)) {
-			p3_reap_take(a->link[h].rsh.pid);
-			uplink_exited(a, h, status);
-		}
+	for (uint32_t h = 0; h < a->hosts->n; h++) {
+		struct p3_uplink *l = &a->link[h];
+		if (l->exited || !p3_reap_fate(l->rsh.pid, &l->status))
+			continue;
+		p3_reap_take(l->rsh.pid);
+		l->exited = true;
+		if (p3_frames_are_open(&l->conn))
+			l->over_at = p3_now_ms() + EOF_MS;
+	}
 }
-
-static const struct p3_control_ops agents_ops = {.signal = p3_agents_signal,
-	.child = agents_reap_shells,
-	.ask = agents_ask,
-	.end = agents_end,
-	.report = agents_report};
 
 /* ---- the loop ---- */
 
@@ -571,57 +542,95 @@ static void agents_on_slow(struct p3_agents *a)
 		if (a->go_sent && l->state != P3_UPLINK_DONE)
 			p3_say("host %s: its agent does not end; left behind (see that "
 			       "the host can be reached)",
-				a->hosts->host[h].name);
+				l->host->name);
 		kill(-l->rsh.pid, SIGKILL);
-		uplink_cut(a, h);
+		uplink_cut(l);
 	}
 }
 
-static void agents_on_deadlines(struct p3_agents *a)
+static void agents_turn(void *arg)
 {
-	int64_t now = p3_now_ms();
-	p3_control_see_timeout(&a->c);
-	if (a->c.stage_at <= now)
+	struct p3_agents *a = arg;
+	if (a->c.stage_at <= p3_now_ms())
 		agents_on_slow(a);
-	if (!a->c.stopped_at && a->why_at <= now) {
-		p3_agents_say_barrier(a);
-		if (a->query)
-			(void)p3_query_begin_own(a->query);
-	}
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		uplink_see_wait(a, h);
+		uplink_see_wait(&a->link[h]);
+	if (uplink_start_more(a))
+		agents_fail_start(a);
 }
 
-static int64_t agents_next_deadline(const struct p3_agents *a, bool left)
+static bool agents_are_left(void *arg)
 {
-	int64_t at = p3_earlier(a->c.stage_at, left ? P3_NEVER : a->c.drain_at);
-	if (!a->c.stopped_at)
-		at = p3_earlier(at, p3_earlier(a->c.timeout_at, a->why_at));
+	struct p3_agents *a = arg;
+	bool left = false;
+	a->c.turn_at = P3_NEVER;
 	for (uint32_t h = 0; h < a->hosts->n; h++) {
-		at = p3_earlier(at, a->link[h].greet_at);
-		if (a->link[h].exited != a->link[h].closed)
-			at = p3_earlier(at, a->link[h].over_at);
-		if (!a->link[h].exited)
-			at = p3_earlier(at, a->link[h].end_at);
+		const struct p3_uplink *l = &a->link[h];
+		left |= !uplink_is_over(&a->link[h]);
+		int64_t at = p3_earlier(l->greet_at, l->exited ? P3_NEVER : l->end_at);
+		if (l->exited == p3_frames_are_open(&l->conn))
+			at = p3_earlier(at, l->over_at);
+		a->c.turn_at = p3_earlier(a->c.turn_at, at);
 	}
-	return at;
+	return left;
 }
 
-static void agents_loop(struct p3_agents *a)
+static void agents_say_barrier(void *arg, double seconds)
 {
-	for (;;) {
-		bool left = false;
-		for (uint32_t h = 0; h < a->hosts->n; h++)
-			left |= !uplink_is_over(a, h);
-		bool output = p3_forward_owes(a) ||
-			      (a->c.output && !p3_output_is_done(a->c.output));
-		if (!left && !p3_control_waits_for_output(&a->c, output))
-			return;
-		p3_loop_run(&a->c.loop, agents_next_deadline(a, left));
-		agents_on_deadlines(a);
-		if (uplink_start_more(a))
-			agents_fail_start(a);
+	const struct p3_agents *a = arg;
+	char late[200];
+	(void)p3_agents_name_late(a, late, sizeof late);
+	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of these "
+	       "hosts: %s; ptlstat --hosts why %d tells more",
+		seconds, late, (int)a->jid);
+}
+
+static int64_t agents_barrier(void *arg)
+{
+	const struct p3_agents *a = arg;
+	return a->barrier_since;
+}
+
+static const struct p3_control_ops agents_ops = {.signal = agents_signal,
+	.child = agents_reap_shells,
+	.ask = agents_ask,
+	.end = agents_end,
+	.report = agents_report,
+	.barrier = agents_barrier,
+	.say_barrier = agents_say_barrier,
+	.is_left = agents_are_left,
+	.owes = p3_forward_owes,
+	.turn = agents_turn};
+
+/* ---- trace files ---- */
+
+/* Make the files: "job.c1.trace" for job.trace and the host c1.  Return 0, or -errno
+ * after an error line. */
+static int agents_open_traces(struct p3_agents *a)
+{
+	const char *path = a->opt->trace, *slash = path ? strrchr(path, '/') : NULL;
+	const char *dot = path ? strrchr(slash ? slash + 1 : path, '.') : NULL;
+	for (uint32_t h = 0; path && h < a->hosts->n; h++) {
+		int stem = dot ? (int)(dot - path) : (int)strlen(path);
+		char *name;
+		if (asprintf(&name, "%.*s.%s%s", stem, path, a->hosts->host[h].name,
+			    path + stem) < 0)
+			return -ENOMEM;
+		int rc = p3_tracefile_open(name, NULL, NULL, &a->link[h].trace);
+		free(name);
+		if (rc)
+			return rc;
 	}
+	return 0;
+}
+
+/* Return false if a part could not be written; an error line has said so. */
+static bool agents_close_traces(struct p3_agents *a)
+{
+	bool whole = true;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		whole &= p3_tracefile_close(a->link[h].trace);
+	return whole;
 }
 
 /* ---- starting ---- */
@@ -664,8 +673,8 @@ static int agents_start(struct p3_agents *a, const struct p3_guard *guard)
 			strerror(-rc));
 	const char *rsh = a->opt->rsh ? a->opt->rsh : p3_conf_text(P3_CONF_RSH);
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
-	rc = rc ? rc : rsh_parse(rsh, &a->rsh);
-	rc = rc ? rc : p3_agents_open_traces(a);
+	rc = rc ? rc : rsh_parse(rsh, a->self, &a->rsh);
+	rc = rc ? rc : agents_open_traces(a);
 	rc = rc ? rc : agents_make_spec(a);
 	rc = rc ? rc : uplink_start_more(a);
 	int no_query = rc ? 0 : p3_query_create(a, &a->query); /* the job runs without */
@@ -691,14 +700,15 @@ static struct p3_agents *agents_create(const struct p3_opt *opt)
 	a->hosts = &opt->hosts;
 	a->c = (struct p3_control){.opt = opt, .ops = &agents_ops, .arg = a};
 	a->c.signals.fd = -1;
-	a->why_at = P3_NEVER;
-	a->why_ms = opt->why_after_ms;
-	for (uint32_t h = 0; h < opt->hosts.n; h++) {
-		a->link[h].closed = a->link[h].exited = true;
-		a->link[h].over_at = a->link[h].end_at = P3_NEVER;
-		a->link[h].greet_at = P3_NEVER;
-		a->link[h].agents = a;
-	}
+	a->barrier_since = P3_NEVER;
+	for (uint32_t h = 0; h < opt->hosts.n; h++)
+		a->link[h] = (struct p3_uplink){.agents = a,
+			.host = &opt->hosts.host[h],
+			.conn = {.in = -1, .out = -1},
+			.exited = true,
+			.over_at = P3_NEVER,
+			.end_at = P3_NEVER,
+			.greet_at = P3_NEVER};
 	return a;
 }
 
@@ -715,18 +725,21 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 		agents_fail_start(a);
 		a->c.drain_at = 0;
 	}
-	agents_loop(a);
+	p3_control_run(&a->c);
 	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
-	bool whole = p3_agents_close_traces(a);
+	bool whole = agents_close_traces(a);
 	whole &= p3_forward_say_lost(a) &&
 		 !(a->c.output && p3_output_is_lost(a->c.output));
 	if (a->c.stats)
 		p3_stats_print(a->c.stats);
-	agents_loop(a); /* until the lines are written, or a signal comes */
+	p3_control_run(&a->c); /* until the lines are written, or a signal comes */
 	p3_query_destroy(a->query);
 	p3_forward_close(a);
 	int status = p3_control_close(&a->c, whole);
-	rsh_free(&a->rsh);
+	if (a->rsh.argv)
+		free(a->rsh.argv[a->rsh.n + 1]);
+	free(a->rsh.argv);
+	free(a->rsh.text);
 	free(a->self);
 	free(a->cards);
 	free(a->rank);

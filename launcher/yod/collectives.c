@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Services of yod for the ranks of all hosts: signals, barriers, cards, news of ends,
- * trace files, the input of rank 0, and the output of all ranks
+ * Services of yod for the ranks of all hosts: barriers, cards, news of ends, the input of
+ * rank 0, and the output of all ranks
  */
 #include "launcher/yod/remote.h"
 #include "launcher/loop.h"
@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,35 +17,7 @@
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes)
 {
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (!a->link[h].closed)
-			p3_frames_send(&a->link[h].conn, f, bytes);
-}
-
-/* ---- signals ---- */
-
-void p3_agents_signal(void *agents, int sig)
-{
-	struct p3_agents *a = agents;
-	if (a->go_sent) {
-		p3_agents_tell_all(
-			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
-		return;
-	}
-	/* Keep it for nodes that are yet to start.  A stop and its end undo each
-	 * other. */
-	if (sig == SIGTSTP)
-		a->early_signals &= ~(1ull << SIGCONT);
-	if (sig == SIGCONT)
-		a->early_signals &= ~(1ull << SIGTSTP);
-	a->early_signals |= 1ull << sig;
-}
-
-void p3_agents_pass_signals(struct p3_agents *a)
-{
-	for (int sig = 1; sig < 64; sig++)
-		if (a->early_signals >> sig & 1)
-			p3_agents_signal(a, sig);
-	a->early_signals = 0;
+		p3_frames_send(&a->link[h].conn, f, bytes);
 }
 
 /* ---- barriers ---- */
@@ -56,7 +27,7 @@ void p3_agents_pass_signals(struct p3_agents *a)
  * A frame with the number of an earlier barrier is ignored. */
 void p3_agents_release(struct p3_agents *a, int status, uint32_t ended)
 {
-	a->why_at = P3_NEVER;
+	a->barrier_since = P3_NEVER;
 	struct p3_frame f = {.op = P3_FRAME_RELEASED,
 		.number = a->round++,
 		.value = status,
@@ -66,13 +37,13 @@ void p3_agents_release(struct p3_agents *a, int status, uint32_t ended)
 	p3_agents_tell_all(a, f, NULL);
 }
 
-void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round)
+void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round)
 {
+	struct p3_agents *a = l->agents;
 	if (round != a->round || a->gone_n)
 		return;
-	a->link[host].in_barrier = true;
-	if (a->why_ms && a->why_at == P3_NEVER)
-		a->why_at = p3_now_ms() + a->why_ms;
+	l->in_barrier = true;
+	a->barrier_since = p3_earlier(a->barrier_since, p3_now_ms());
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (!a->link[h].in_barrier)
 			return;
@@ -89,18 +60,6 @@ uint32_t p3_agents_name_late(const struct p3_agents *a, char *text, size_t size)
 			n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "",
 				a->hosts->host[h].name);
 	return late;
-}
-
-/* The time doubles with each report, as on one host. */
-void p3_agents_say_barrier(struct p3_agents *a)
-{
-	char late[200];
-	(void)p3_agents_name_late(a, late, sizeof late);
-	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of these "
-	       "hosts: %s; ptlstat --hosts why %d tells more",
-		(double)a->why_ms / 1000, late, (int)a->jid);
-	a->why_ms *= 2;
-	a->why_at = P3_NEVER;
 }
 
 /* ---- cards ---- */
@@ -151,55 +110,14 @@ void p3_agents_on_gone(struct p3_agents *a, uint32_t rank)
 	agents_see_to_cards(a);
 }
 
-/* ---- trace files ---- */
-
-/* The file is "job.c1.trace" for job.trace and the host c1. */
-int p3_agents_open_traces(struct p3_agents *a)
-{
-	const char *path = a->opt->trace, *slash = path ? strrchr(path, '/') : NULL;
-	const char *dot = path ? strrchr(slash ? slash + 1 : path, '.') : NULL;
-	for (uint32_t h = 0; path && h < a->hosts->n; h++) {
-		int stem = dot ? (int)(dot - path) : (int)strlen(path);
-		char *name;
-		if (asprintf(&name, "%.*s.%s%s", stem, path, a->hosts->host[h].name,
-			    path + stem) < 0)
-			return -ENOMEM;
-		int rc = p3_tracefile_open(name, NULL, NULL, &a->link[h].trace);
-		free(name);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
-{
-	struct p3_frame f = {
-		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
-	if (len > P3_STREAM_ROOM)
-		return false;
-	if (a->link[host].trace)
-		p3_tracefile_put(a->link[host].trace, bytes, len);
-	p3_frames_send(&a->link[host].conn, f, NULL);
-	return true;
-}
-
-bool p3_agents_close_traces(struct p3_agents *a)
-{
-	bool whole = true;
-	for (uint32_t h = 0; h < a->hosts->n; h++)
-		whole &= p3_tracefile_close(a->link[h].trace);
-	return whole;
-}
-
 /* ---- input; rank 0 is on the first host ---- */
 
-static void forward_take_input(void *arg, uint32_t i, const char *bytes, size_t len)
+static bool forward_take_input(void *arg, uint32_t i, const char *bytes, size_t len)
 {
 	struct p3_agents *a = arg;
 	struct p3_frame f = {.op = P3_FRAME_INPUT, .node = i, .len = len};
-	if (!a->link[0].closed)
-		p3_frames_send(&a->link[0].conn, f, bytes);
+	p3_frames_send(&a->link[0].conn, f, bytes);
+	return true;
 }
 
 int p3_forward_begin_input(struct p3_agents *a)
@@ -219,8 +137,7 @@ static void forward_moved_output(void *arg, uint32_t i, size_t n)
 		.node = i / 2,
 		.value = (int32_t)(i % 2),
 		.number = n};
-	if (!a->link[h].closed)
-		p3_frames_send(&a->link[h].conn, f, NULL);
+	p3_frames_send(&a->link[h].conn, f, NULL);
 }
 
 /* Bytes that a file does not take are lost, and their rank goes on: as on one host, a
@@ -247,8 +164,9 @@ bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t 
 			: p3_output_take(a->c.output, i, bytes, len);
 }
 
-bool p3_forward_owes(const struct p3_agents *a)
+bool p3_forward_owes(void *agents)
 {
+	const struct p3_agents *a = agents;
 	for (uint32_t i = 0; a->files && i < 2 * a->opt->size; i++)
 		if (a->files[i].to.fd >= 0 && p3_backlog_len(&a->files[i].bytes))
 			return true;

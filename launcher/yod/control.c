@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define DRAIN_MS 2000 /* time for the output of an aborted job */
 
@@ -94,19 +93,17 @@ void p3_control_on_signal(struct p3_control *c, int sig)
 	}
 }
 
-static void control_on_signals(void *arg, uint32_t events)
+static void control_on_signals(void *arg)
 {
 	struct p3_control *c = arg;
 	int sig;
-	(void)events;
 	while ((sig = p3_signals_next(c->signals.fd)))
 		p3_control_on_signal(c, sig);
 }
 
-static void control_on_guard_gone(void *arg, uint32_t events)
+static void control_on_guard_gone(void *arg)
 {
 	struct p3_control *c = arg;
-	(void)events;
 	/* The guard's death signal SIGCONT may be yet to come, and this process does not
 	 * need it any more.  LeakSanitizer stops a process that ends, and would wait for
 	 * ever for a stop that SIGCONT has undone. */
@@ -132,7 +129,9 @@ void p3_control_rank_failed(
 		c->opt->keep_going ? "the others go on" : "ending the job");
 }
 
-void p3_control_see_timeout(struct p3_control *c)
+/* ---- the loop ---- */
+
+static void control_see_timeout(struct p3_control *c)
 {
 	if (c->stopped_at || c->timeout_at > p3_now_ms())
 		return;
@@ -145,18 +144,59 @@ void p3_control_see_timeout(struct p3_control *c)
 	control_report_and_end(c, SIGTERM);
 }
 
-bool p3_control_waits_for_output(struct p3_control *c, bool left)
+/* Return the time to report the present barrier, or P3_NEVER.  Each barrier is reported
+ * once, and the time doubles with each report: most jobs that compute for long do come to
+ * their barriers. */
+static int64_t control_barrier_at(const struct p3_control *c)
 {
+	int64_t since = c->ops->barrier(c->arg);
+	bool wanted = c->opt->why_after_ms && c->stage == P3_GOING && !c->stopped_at;
+	return wanted && since != P3_NEVER && since != c->reported_since
+		       ? since + c->why_ms
+		       : P3_NEVER;
+}
+
+static void control_see_barrier(struct p3_control *c)
+{
+	if (control_barrier_at(c) > p3_now_ms())
+		return;
+	c->reported_since = c->ops->barrier(c->arg);
+	c->ops->say_barrier(c->arg, (double)c->why_ms / 1000);
+	c->why_ms *= 2;
+	(void)c->ops->report(c->arg);
+}
+
+/* Return true if this output of a job that is over is worth waiting for. */
+static bool control_waits_for_output(struct p3_control *c)
+{
+	bool left = c->ops->owes(c->arg) || (c->output && !p3_output_is_done(c->output));
 	if (left && c->hurry && c->drain_at == P3_NEVER)
 		c->drain_at = p3_now_ms() + DRAIN_MS;
 	return left && c->drain_at > p3_now_ms();
+}
+
+void p3_control_run(struct p3_control *c)
+{
+	bool left;
+	while ((left = c->ops->is_left(c->arg)) || control_waits_for_output(c)) {
+		int64_t at = p3_earlier(left ? c->turn_at : c->drain_at, c->stage_at);
+		if (!c->stopped_at)
+			at = p3_earlier(
+				at, p3_earlier(c->timeout_at, control_barrier_at(c)));
+		p3_loop_run(&c->loop, at);
+		c->ops->turn(c->arg);
+		control_see_barrier(c);
+		control_see_timeout(c);
+	}
 }
 
 /* ---- begin and end ---- */
 
 int p3_control_open(struct p3_control *c, const struct p3_guard *guard)
 {
-	c->stage_at = c->timeout_at = c->drain_at = P3_NEVER;
+	c->stage_at = c->turn_at = c->timeout_at = c->drain_at = P3_NEVER;
+	c->reported_since = P3_NEVER;
+	c->why_ms = c->opt->why_after_ms;
 	if (c->opt->timeout_ms)
 		c->timeout_at = p3_now_ms() + c->opt->timeout_ms;
 	c->alive = (struct p3_loop_fd){

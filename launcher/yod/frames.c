@@ -4,7 +4,6 @@
 #include "shm/conf.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,17 +79,11 @@ static int64_t beat_at(const struct p3_beat *b)
 
 /* ---- connections ---- */
 
-static int frames_set_nonblocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
-}
-
 int p3_frames_open(struct p3_frames *c, int in, int out)
 {
 	*c = (struct p3_frames){.in = in, .out = out};
-	int rc = frames_set_nonblocking(in);
-	return rc ? rc : frames_set_nonblocking(out);
+	int rc = p3_set_nonblocking(in);
+	return rc ? rc : p3_set_nonblocking(out);
 }
 
 /* Watch for room while frames wait for it, and else for an error only. */
@@ -108,20 +101,20 @@ static void frames_watch_out(struct p3_frames *c)
 	c->error_told |= c->error != 0;
 }
 
-static void frames_on_out(void *arg, uint32_t events)
+static void frames_on_out(void *arg)
 {
 	struct p3_frames *c = arg;
-	if (events & EPOLLERR && !c->error)
+	if (c->out_fd.came & EPOLLERR && !c->error)
 		c->error = -EPIPE;
 	(void)p3_frames_flush(c);
 }
 
-static void frames_on_in(void *arg, uint32_t events)
+static void frames_on_in(void *arg)
 {
 	struct p3_frames *c = arg;
-	if (events & EPOLLOUT)
+	if (c->in_fd.came & EPOLLOUT)
 		(void)p3_frames_flush(c);
-	int rc = events == EPOLLOUT ? -EAGAIN : p3_frames_fill(c);
+	int rc = c->in_fd.came == EPOLLOUT ? -EAGAIN : p3_frames_fill(c);
 	if (rc != -EAGAIN)
 		c->on(c->arg, rc);
 }
@@ -137,7 +130,7 @@ static void frames_on_beat(void *arg)
 	struct p3_frames *c = arg;
 	bool lost = beat_is_lost(&c->beat);
 	if (beat_is_due(&c->beat))
-		p3_frames_send(c, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+		p3_frames_tell(c, P3_FRAME_BEAT, 0, 0);
 	p3_loop_at(c->loop, &c->turn, beat_at(&c->beat));
 	if (lost)
 		c->on(c->arg, -ETIMEDOUT);
@@ -189,6 +182,8 @@ void p3_frames_close(struct p3_frames *c)
 void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes)
 {
 	f.magic = P3_FRAMES_MAGIC;
+	if (!p3_frames_are_open(c))
+		return;
 	if (!c->error && !p3_backlog_room(&c->owed, sizeof f + f.len))
 		c->error = -ENOMEM;
 	if (!c->error) {
@@ -210,11 +205,6 @@ int p3_frames_flush(struct p3_frames *c)
 		p3_backlog_take(&c->owed, p3_backlog_len(&c->owed));
 	frames_watch_out(c);
 	return c->error;
-}
-
-size_t p3_frames_owes(const struct p3_frames *c)
-{
-	return p3_backlog_len(&c->owed);
 }
 
 /* ---- receiving ---- */
@@ -263,11 +253,6 @@ int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **byt
 	return rc;
 }
 
-bool p3_frames_has_part(const struct p3_frames *c)
-{
-	return p3_backlog_len(&c->got);
-}
-
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
 {
 	const char *at = p3_backlog_bytes(&c->got);
@@ -283,13 +268,6 @@ void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
 	text[n] = '\0';
 }
 
-bool p3_frames_wait(const struct p3_frames *c, int ms)
-{
-	struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
-		{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
-	return poll(p, 2, ms) < 0 || !(p[1].revents & POLLERR);
-}
-
 int p3_frames_await(struct p3_frames *c, int64_t until, bool beats,
 	struct p3_frame *f_out, const char **bytes_out)
 {
@@ -298,11 +276,16 @@ int p3_frames_await(struct p3_frames *c, int64_t until, bool beats,
 		if (beat_is_lost(&c->beat))
 			return -ETIMEDOUT;
 		if (beat_is_due(&c->beat) && beats)
-			p3_frames_send(c, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+			p3_frames_tell(c, P3_FRAME_BEAT, 0, 0);
 		int64_t at = p3_earlier(until, beat_at(&c->beat)), ms = at - p3_now_ms();
-		if (p3_frames_flush(c) || !p3_frames_wait(c, at == P3_NEVER ? -1
-							     : ms < 0       ? 0
-									    : (int)ms))
+		int rc2 = p3_frames_flush(c);
+		struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
+			{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
+		if (rc2 || (poll(p, 2,
+				    at == P3_NEVER ? -1
+				    : ms < 0       ? 0
+						   : (int)ms) >= 0 &&
+				   p[1].revents & POLLERR))
 			return -ECONNRESET;
 		rc = p3_frames_fill(c);
 		if (rc && rc != -EAGAIN)

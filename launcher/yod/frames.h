@@ -114,12 +114,8 @@ struct p3_beat {
  *	yod  --stdin of the remote shell-->   yod --agent
  *	     <--stdout of the remote shell--
  *
- *	yod	ORDER			everything that the agent needs (remote.h)
- *	agent	HELLO			its version, as the first frame
- *	agent	READY, or REFUSED	the programs can be run there, or not
- *	yod	GO			all agents are ready: start the nodes
- *	agent	STARTED, OUTPUT, OUTPUT_END, ENDED ...  DONE
- *	yod	SIGNAL, END, KILL, INPUT ...
+ *	yod	ORDER			GO	SIGNAL, END, KILL, INPUT ...
+ *	agent	HELLO, then READY or REFUSED	STARTED, OUTPUT, ENDED ...  DONE
  *
  * A frame is a header and bytes.  The first word of a header is the same in all
  * versions, so each side knows a peer of another version.  Both ends run one build on
@@ -197,8 +193,10 @@ struct p3_frame {
 _Static_assert(sizeof(struct p3_frame) == 32, "the header is a format");
 
 struct p3_frames {
-	int in, out; /* not owned, and non-blocking after p3_frames_open() */
-	struct p3_backlog got, owed;
+	/* not owned, and non-blocking after p3_frames_open(); -1: closed */
+	int in, out;
+	struct p3_backlog got; /* behind p3_frames_next(): a part of a frame */
+	struct p3_backlog owed;
 	int error; /* -errno: no more can be sent */
 	struct p3_beat beat;
 	struct p3_loop *loop; /* NULL before p3_frames_attach() */
@@ -226,13 +224,23 @@ int p3_frames_attach(struct p3_frames *c, struct p3_loop *loop,
 /* Begin to send keepalives, and to expect them. */
 void p3_frames_begin_beat(struct p3_frames *c);
 void p3_frames_close(struct p3_frames *c);
+static inline bool p3_frames_are_open(const struct p3_frames *c)
+{
+	return c->out >= 0;
+}
 /* Queue a frame and send what the other side takes at once.  An error shows in
- * p3_frames_flush(), or in a later call of `on`. */
+ * p3_frames_flush(), or in a later call of `on`.  A closed connection takes nothing. */
 void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes);
+/* The same for a frame that has only these. */
+static inline void p3_frames_tell(
+	struct p3_frames *c, enum p3_frame_op op, uint32_t node, int32_t value)
+{
+	struct p3_frame f = {.op = op, .node = node, .value = value};
+	p3_frames_send(c, f, NULL);
+}
 /* Send queued frames.  Return 0, also if some are left, or -errno: the connection is
  * broken. */
 int p3_frames_flush(struct p3_frames *c);
-size_t p3_frames_owes(const struct p3_frames *c);
 /* Read what has come.  Return 0, or -EAGAIN if nothing has, -EPIPE at the end of file, or
  * another -errno. */
 int p3_frames_fill(struct p3_frames *c);
@@ -240,15 +248,9 @@ int p3_frames_fill(struct p3_frames *c);
  * more are read; or -EAGAIN; or -EPROTONOSUPPORT with another version in f->magic; or
  * -EPROTO: the bytes are no frame (p3_frames_text()). */
 int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out);
-/* Return true if a part of a frame has come, and not the rest. */
-bool p3_frames_has_part(const struct p3_frames *c);
 /* Copy the first line of the bytes that have come, for messages.  Bytes that are not
  * printable become \012 and the like, as does a newline before all others. */
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
-/* Wait until frames have come or can be sent (as p3_frames_fill() and p3_frames_flush()
- * would find), ms at most (-1: for ever).  Return false if the other end takes no
- * frames any more. */
-bool p3_frames_wait(const struct p3_frames *c, int ms);
 /* Wait for the next frame without a loop; beats: send keepalives meanwhile.  Return as
  * p3_frames_next(), or -ECONNRESET: the other end takes no frames any more, or
  * -ETIMEDOUT: it is silent, or this time has come, or -EPIPE, or another -errno. */

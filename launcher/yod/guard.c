@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -76,11 +75,10 @@ static void input_on_moved(struct p3_drain *to, size_t n, int err)
 	input_watch(to->arg);
 }
 
-static void input_on_ready(void *arg, uint32_t events)
+static void input_on_ready(void *arg)
 {
 	struct input *in = arg;
 	char bytes[4096];
-	(void)events;
 	ssize_t n = -1;
 	errno = EAGAIN;
 	if (tcgetpgrp(in->from.fd) == getpgrp())
@@ -128,11 +126,10 @@ struct guard_ends {
  * no signal before SIGCONT.  SIGCONT goes in front of a signal that ends the job, not
  * behind it: yod might be ending by then, and LeakSanitizer, which stops yod to examine
  * it, would wait for ever for a stop that SIGCONT has undone. */
-static void guard_on_signals(void *arg, uint32_t events)
+static void guard_on_signals(void *arg)
 {
 	struct guard_ends *e = arg;
 	int sig;
-	(void)events;
 	while ((sig = p3_signals_next(e->signals.fd))) {
 		if (sig == SIGCHLD)
 			continue;
@@ -191,25 +188,18 @@ static _Noreturn void guard_run(struct guard_ends *e, const struct p3_guard_duty
 	_exit(STATUS_OF(status));
 }
 
-static int guard_open_ends(struct guard_ends *e, struct p3_guard *g)
-{
-	int rc = p3_loop_open(&e->loop);
-	e->signals = (struct p3_loop_fd){
-		.fd = p3_signals_fd(), .on = guard_on_signals, .arg = e};
-	if (rc || e->signals.fd < 0)
-		return rc ? rc : e->signals.fd;
-	if (pipe2(e->alive, O_CLOEXEC))
-		return -errno;
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
-		return -errno;
-	return input_open(&e->in, &e->loop, &g->stdin_fd);
-}
-
 int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
 {
 	static struct guard_ends e;
 	struct p3_guard g;
-	int rc = guard_open_ends(&e, &g);
+	int rc = p3_loop_open(&e.loop);
+	e.signals = (struct p3_loop_fd){
+		.fd = p3_signals_fd(), .on = guard_on_signals, .arg = &e};
+	if (rc || e.signals.fd < 0)
+		return rc ? rc : e.signals.fd;
+	if (pipe2(e.alive, O_CLOEXEC) || prctl(PR_SET_CHILD_SUBREAPER, 1))
+		return -errno;
+	rc = input_open(&e.in, &e.loop, &g.stdin_fd);
 	if (rc)
 		return rc;
 	e.tty.fd = -1;

@@ -39,13 +39,6 @@ static int main_say_cannot(const char *what, int rc, const char *remedy)
 #define VALGRIND         "valgrind"
 #define VALGRIND_BETWEEN " \t\n;&|(){}`'\"<>"
 
-#ifndef P3_VALGRIND_DIR /* relative to yod's folder */
-#define P3_VALGRIND_DIR "../lib/portals/valgrind"
-#endif
-#ifndef P3_SONAME
-#define P3_SONAME "libportals.so.0"
-#endif
-
 /* Return true if valgrind is the program, or a word in a wrapper's arguments: env
  * valgrind ..., sh -c '... /usr/bin/valgrind ...'. */
 static bool valgrind_is_in(char *const *argv)
@@ -129,14 +122,14 @@ static bool main_finds_preload(void)
 static int main_check(
 	const struct p3_opt *opt, uint32_t first, uint32_t n, struct p3_place *place_out)
 {
-	struct p3_place_machine here;
+	struct p3_place_machine here = {.root = "", .quota = p3_cpus_quota()};
 	int rc;
 	for (uint32_t i = 0; i < opt->prog_n; i++)
 		if ((rc = p3_prog_check(&opt->prog[i])))
 			return rc;
 	*place_out = (struct p3_place){.cpus = p3_cpus_usable()};
 	if (opt->place.bind != P3_BIND_NONE) {
-		rc = p3_place_here(&here);
+		rc = p3_cpuset_read(0, &here.mask);
 		if (rc)
 			return main_say_cannot("cannot read the CPUs that yod may use",
 				rc, "do without --bind and -VN");

@@ -96,17 +96,6 @@ struct sink {
 	sem_t go;
 };
 
-static int sink_open(struct sink *sink, int fd)
-{
-	*sink = (struct sink){.fd = fd, .done.fd = -1};
-	sem_init(&sink->go, 0, 0);
-	sink->buf = malloc(SINK_ROOM);
-	if (!sink->buf)
-		return -ENOMEM;
-	sink->done.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return sink->done.fd < 0 ? -errno : 0;
-}
-
 static int sink_write_all(const struct sink *sink)
 {
 	const char *at = sink->buf;
@@ -155,18 +144,6 @@ static void sink_collect(struct sink *sink)
 	sink->err = sink->result;
 	sink->len = 0;
 	sink->busy = false;
-}
-
-/* Close a sink that is not busy. */
-static void sink_close(struct sink *sink)
-{
-	if (sink->runs) {
-		sem_post(&sink->go);
-		pthread_join(sink->thread, NULL);
-	}
-	sem_destroy(&sink->go);
-	p3_close(sink->done.fd);
-	free(sink->buf);
 }
 
 /* ---- streams ---- */
@@ -327,11 +304,10 @@ static void port_pump(struct p3_output *o, struct port *p)
 }
 
 /* Take a written buffer back, and fill it again; or give up a reader that has gone. */
-static void port_on_done(void *arg, uint32_t events)
+static void port_on_done(void *arg)
 {
 	struct port *p = arg;
 	struct p3_output *o = p->output;
-	(void)events;
 	sink_collect(&p->sink);
 	if (p->sink.err && p->sink.err != EPIPE)
 		p3_say("cannot write output: %s; the rest of it is lost",
@@ -374,21 +350,34 @@ static void output_say(void *output, const char *lines, size_t len)
 static int port_open(struct p3_output *o, int fd)
 {
 	struct port *p = &o->port[o->ports++];
+	struct sink *k = &p->sink;
 	p->open = p->holder = NO_STREAM;
 	p->output = o;
-	int rc = sink_open(&p->sink, fd);
-	p->sink.done.on = port_on_done;
-	p->sink.done.arg = p;
-	return rc || !o->conf.loop ? rc
-				   : p3_loop_watch(o->conf.loop, &p->sink.done, EPOLLIN);
+	*k = (struct sink){.fd = fd, .done = {.fd = -1, .on = port_on_done, .arg = p}};
+	sem_init(&k->go, 0, 0);
+	k->buf = malloc(SINK_ROOM);
+	if (!k->buf)
+		return -ENOMEM;
+	k->done.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (k->done.fd < 0)
+		return -errno;
+	return o->conf.loop ? p3_loop_watch(o->conf.loop, &k->done, EPOLLIN) : 0;
 }
 
+/* Free an output whose sinks are not busy. */
 static void output_destroy(struct p3_output *o)
 {
-	for (uint32_t k = 0; k < o->ports; k++) {
+	for (uint32_t i = 0; i < o->ports; i++) {
+		struct sink *k = &o->port[i].sink;
 		if (o->conf.loop)
-			(void)p3_loop_watch(o->conf.loop, &o->port[k].sink.done, 0);
-		sink_close(&o->port[k].sink);
+			(void)p3_loop_watch(o->conf.loop, &k->done, 0);
+		if (k->runs) {
+			sem_post(&k->go);
+			pthread_join(k->thread, NULL);
+		}
+		sem_destroy(&k->go);
+		p3_close(k->done.fd);
+		free(k->buf);
 	}
 	for (uint32_t i = 0; i < 2 * o->conf.ranks; i++)
 		p3_backlog_free(&o->stream[i].bytes);
@@ -435,8 +424,9 @@ int p3_output_add(struct p3_output *o, uint32_t i)
 	return 0;
 }
 
-bool p3_output_take(struct p3_output *o, uint32_t i, const char *bytes, size_t len)
+bool p3_output_take(void *output, uint32_t i, const char *bytes, size_t len)
 {
+	struct p3_output *o = output;
 	struct stream *s = &o->stream[i];
 	if (i >= 2 * o->conf.ranks)
 		return true;
@@ -455,8 +445,9 @@ bool p3_output_take(struct p3_output *o, uint32_t i, const char *bytes, size_t l
 	return true;
 }
 
-void p3_output_idle(struct p3_output *o, uint32_t i)
+void p3_output_idle(void *output, uint32_t i)
 {
+	struct p3_output *o = output;
 	struct stream *s = &o->stream[i];
 	if (i >= 2 * o->conf.ranks || !s->open)
 		return;
@@ -494,13 +485,6 @@ bool p3_output_is_lost(const struct p3_output *o)
 	return false;
 }
 
-/* Return true if a write would not block: the reader takes bytes. */
-static bool sink_takes(const struct sink *s)
-{
-	struct pollfd to = {.fd = s->fd, .events = POLLOUT};
-	return poll(&to, 1, 0) == 1 && (to.revents & POLLOUT);
-}
-
 /* Wait until yod's own lines are written, as long as the reader takes some of them within
  * ms.  The looks count, not the clock, which runs on while this process is stopped, and
  * those at a reader that takes no bytes count most: else the thread that writes has no
@@ -520,10 +504,12 @@ static bool output_write_rest(struct p3_output *o, int ms)
 	port_pump(o, p);
 	while ((p3_backlog_len(&o->own) || p->sink.busy) && left > 0) {
 		struct pollfd done = {.fd = p->sink.done.fd, .events = POLLIN};
+		struct pollfd to = {.fd = p->sink.fd, .events = POLLOUT};
 		size_t before = p3_backlog_len(&o->own);
 		if (poll(&done, 1, LOOK_MS) > 0)
-			port_on_done(p, 0);
-		left -= sink_takes(&p->sink) ? LOOK_MS : LOOK_MS * most / ms;
+			port_on_done(p);
+		bool takes = poll(&to, 1, 0) == 1 && (to.revents & POLLOUT);
+		left -= takes ? LOOK_MS : LOOK_MS * most / ms;
 		if (p3_backlog_len(&o->own) < before)
 			left = most;
 	}

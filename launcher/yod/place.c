@@ -18,12 +18,6 @@ struct units {
 
 /* ---- the machine ---- */
 
-int p3_place_here(struct p3_place_machine *here_out)
-{
-	*here_out = (struct p3_place_machine){.root = "", .quota = p3_cpus_quota()};
-	return p3_cpuset_read(0, &here_out->mask);
-}
-
 /* Read a list from a file of /sys.  Return false if the file does not exist. */
 static bool place_read_list(const char *root, const char *name, struct p3_cpuset *set_out)
 {

@@ -3,48 +3,33 @@
 #include "launcher/yod/remote.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define REPORT_WORDS 16
 
 /* Let ptlstat answer a question of yod about the job that is served at the other end
- * of the socket, which is its descriptor 3, and write it to out.  Its signals are
- * reset, since yod blocks some and ignores others.  Return 0, or -errno after an error
- * line. */
-static int report_answer(const struct p3_frame *ask, int out, int look)
+ * of the socket.  Return 0, or -errno after an error line. */
+static int report_answer(
+	const struct p3_frame *ask, int look, struct p3_spawned_tool *tool_out)
 {
-	char *path = p3_own_path("ptlstat"), seconds[20], *argv[REPORT_WORDS] = {path};
-	pid_t pid; /* the main loop reaps all children */
-	sigset_t none, all;
-	/* the words of ptlstat that the question means */
-	static char why[] = "why", conf[] = "conf", json[] = "--json",
-		    brief[] = "--brief", interval[] = "-i", count[] = "-c", one[] = "1",
-		    at[] = "--look-at", fd[] = "3";
-	int n = 1, bits = ask->value;
+	char *path = p3_own_path("ptlstat"), seconds[20];
+	const char *argv[REPORT_WORDS] = {
+		path, "--look-at", "3", "-c", "1", "-i", seconds};
+	int n = 7, bits = ask->value;
+	_Static_assert(P3_SPAWN_LOOK == 3, "as argv says");
 	snprintf(seconds, 20, "%.3f", (ask->node ? ask->node : 1000) / 1e3);
-	argv[n++] = at, argv[n++] = fd;
-	argv[n++] = count, argv[n++] = one;
-	argv[n++] = interval, argv[n++] = seconds;
 	if (bits & P3_ASK_JSON)
-		argv[n++] = json;
+		argv[n++] = "--json";
 	if (bits & P3_ASK_BRIEF)
-		argv[n++] = brief;
+		argv[n++] = "--brief";
 	if (bits & (P3_ASK_WHY | P3_ASK_CONF))
-		argv[n++] = bits & P3_ASK_WHY ? why : conf;
-	argv[n] = NULL;
-	sigemptyset(&none);
-	sigfillset(&all);
-	int rc = path ? p3_spawn_tool(argv, (const int[]){-1, out, out, look}, &none,
-				&all, false, &pid)
-		      : -errno;
+		argv[n++] = bits & P3_ASK_WHY ? "why" : "conf";
+	int rc = path ? p3_spawn_tool(argv, look, tool_out) : -errno;
 	if (rc)
 		p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in "
 		       "yod's directory",
@@ -73,7 +58,7 @@ struct p3_answers {
 	struct answer ask[P3_ANSWERS_MOST];
 };
 
-static void answer_on_ready(void *arg, uint32_t events);
+static void answer_on_ready(void *arg);
 static void answer_on_late(void *arg);
 
 struct p3_answers *p3_answers_create(
@@ -125,10 +110,9 @@ void p3_answers_end(struct p3_answers *a)
 			answer_finish(&a->ask[i], ECANCELED);
 }
 
-static void answer_on_ready(void *arg, uint32_t events)
+static void answer_on_ready(void *arg)
 {
 	struct answer *q = arg;
-	(void)events;
 	ssize_t n = -ENOMEM;
 	if (p3_backlog_len(&q->bytes) <= P3_ANSWERS_LONG)
 		n = p3_backlog_read(&q->bytes, q->from.fd, ANSWERS_AT_ONCE);
@@ -146,22 +130,19 @@ static void answer_on_late(void *arg)
 /* Start the program.  Return 0 or -errno. */
 static int answers_start(struct p3_answers *a, const struct p3_frame *f, int *from_out)
 {
-	int look[2], out[2];
+	int look[2];
+	struct p3_spawned_tool tool;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, look))
 		return -errno;
-	int rc = pipe2(out, O_CLOEXEC) ? -errno : 0;
-	if (!rc) {
-		fcntl(out[0], F_SETFL, O_NONBLOCK);
-		rc = report_answer(f, out[1], look[1]);
-		close(out[1]);
-		*from_out = out[0];
-	}
+	int rc = report_answer(f, look[1], &tool);
 	close(look[1]);
-	if (rc)
+	if (rc) {
 		close(look[0]);
-	else
-		p3_attach_admit(a->attach, look[0]);
-	return rc;
+		return rc;
+	}
+	p3_attach_admit(a->attach, look[0]);
+	*from_out = tool.from;
+	return p3_set_nonblocking(tool.from);
 }
 
 void p3_answers_take(struct p3_answers *a, const struct p3_frame *f)
@@ -191,9 +172,8 @@ void p3_answers_take(struct p3_answers *a, const struct p3_frame *f)
 /* A question, or a client that may ask one. */
 struct asker {
 	struct p3_query *query;
-	int sock; /* -1: none */
-	struct p3_frames conn;
-	uint64_t number; /* of its question; 0: none */
+	struct p3_frames conn; /* open while there is a client */
+	uint64_t number;       /* of its question; 0: none */
 	int32_t bits;
 	struct p3_loop_timer late;
 	bool *waits; /* of each host: its answer is yet to come */
@@ -207,18 +187,11 @@ struct p3_query {
 	struct asker asker[P3_QUERY_MOST];
 };
 
-static uint32_t query_hosts_of(const struct p3_query *q)
-{
-	return q->agents->hosts->n;
-}
-
 static void query_hang_up(struct asker *k)
 {
-	if (k->sock >= 0) {
-		p3_frames_close(&k->conn);
-		close(k->sock);
-	}
-	k->sock = -1;
+	int sock = k->conn.in;
+	p3_frames_close(&k->conn);
+	p3_close(sock);
 	k->number = 0;
 	p3_loop_at(&k->query->agents->c.loop, &k->late, P3_NEVER);
 }
@@ -229,7 +202,7 @@ static void query_hang_up(struct asker *k)
 static void query_hand_on(struct p3_query *q, struct asker *k, uint32_t host,
 	int32_t status, const char *text, size_t len)
 {
-	uint32_t hosts = query_hosts_of(q);
+	uint32_t hosts = q->agents->hosts->n;
 	const char *name = host < hosts ? q->agents->hosts->host[host].name : "";
 	if (k == &q->asker[QUERY_OWN]) {
 		if (status)
@@ -272,12 +245,12 @@ static void query_on_report(struct p3_query *q, struct asker *k, uint32_t host,
 	 * wait. */
 	uint32_t late_n = p3_agents_name_late(q->agents, late, sizeof late);
 	if (k->bits & P3_ASK_WHY && !(k->bits & P3_ASK_JSON) && late_n &&
-		late_n < query_hosts_of(q))
+		late_n < q->agents->hosts->n)
 		n = (size_t)snprintf(text, sizeof text,
 			"ranks wait in PtlXBarrier for those of these hosts, which have "
 			"not all come: %s\n",
 			late);
-	query_hand_on(q, k, query_hosts_of(q), 0, text, n);
+	query_hand_on(q, k, q->agents->hosts->n, 0, text, n);
 	k->number = 0;
 	p3_loop_at(&q->agents->c.loop, &k->late, P3_NEVER);
 	if (k == &q->asker[QUERY_OWN])
@@ -304,7 +277,7 @@ void p3_query_lose(struct p3_query *q, uint32_t host)
 static void asker_on_late(void *arg)
 {
 	struct asker *k = arg;
-	for (uint32_t h = 0; h < query_hosts_of(k->query); h++)
+	for (uint32_t h = 0; h < k->query->agents->hosts->n; h++)
 		query_on_report(k->query, k, h, ETIMEDOUT, NULL, 0);
 }
 
@@ -317,13 +290,14 @@ static void query_ask(struct p3_query *q, struct asker *k, int32_t bits, uint32_
 	k->number = f.number;
 	k->bits = bits;
 	p3_loop_at(&a->c.loop, &k->late, p3_now_ms() + ms + P3_REPORT_MS + QUERY_MORE_MS);
-	k->left = query_hosts_of(q);
-	for (uint32_t h = 0; h < query_hosts_of(q); h++)
+	k->left = a->hosts->n;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
 		k->waits[h] = true;
 	if (a->go_sent) /* before that, an agent expects nothing else than GO */
 		p3_agents_tell_all(a, f, NULL);
-	for (uint32_t h = 0; h < query_hosts_of(q); h++)
-		if (a->link[h].closed || a->link[h].state != P3_UPLINK_RUNS)
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (!p3_frames_are_open(&a->link[h].conn) ||
+			a->link[h].state != P3_UPLINK_RUNS)
 			query_on_report(q, k, h, EPIPE, NULL, 0);
 }
 
@@ -353,21 +327,18 @@ static void asker_on_frames(void *arg, int rc)
 		query_hang_up(k);
 }
 
-static void query_admit(void *arg, uint32_t events)
+static void query_admit(void *arg)
 {
 	struct p3_query *q = arg;
 	struct asker *k = &q->asker[QUERY_OWN + 1], *end = q->asker + P3_QUERY_MOST;
-	(void)events;
 	int sock = accept4(q->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	while (k < end && k->sock >= 0)
+	while (k < end && p3_frames_are_open(&k->conn))
 		k++;
-	if (sock >= 0 && p3_service_is_for(sock) && k < end &&
-		!p3_frames_open(&k->conn, sock, sock)) {
-		k->sock = sock;
-		if (p3_frames_attach(&k->conn, &q->agents->c.loop, asker_on_frames, k))
-			query_hang_up(k);
-	} else
+	if (sock < 0 || !p3_service_is_for(sock) || k == end)
 		p3_close(sock);
+	else if (p3_frames_open(&k->conn, sock, sock) ||
+		 p3_frames_attach(&k->conn, &q->agents->c.loop, asker_on_frames, k))
+		query_hang_up(k);
 }
 
 /* ---- the service ---- */
@@ -384,7 +355,7 @@ int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)
 	q->agents = agents;
 	for (uint32_t i = 0; i < P3_QUERY_MOST; i++)
 		q->asker[i] = (struct asker){.query = q,
-			.sock = -1,
+			.conn = {.in = -1, .out = -1},
 			.late = {.on = asker_on_late, .arg = &q->asker[i]},
 			.waits = waits + i * agents->hosts->n};
 	q->listener = (struct p3_loop_fd){.on = query_admit, .arg = q};

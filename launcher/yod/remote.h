@@ -54,13 +54,8 @@ bool p3_spec_unpack(const char *bytes, size_t len, struct p3_spec *spec_out);
 
 struct p3_rsh {
 	char *text;
-	char **argv; /* the program's words, then room for two more, then NULL */
+	char **argv; /* the program's words, room for the host, command line, NULL */
 	int n;       /* number of the program's words */
-};
-
-struct p3_rsh_started {
-	pid_t pid;
-	int to, from; /* its standard input and output */
 };
 
 /*
@@ -120,7 +115,6 @@ struct p3_agent {
 	char *bytes; /* of the order */
 	struct p3_frames conn;
 	char name[P3_DOMAIN_NAMES + 1]; /* of the domain */
-	bool cut;                       /* the connection is broken */
 	struct p3_taps *taps;           /* the nodes' output */
 	struct p3_drain input;          /* the pipe of rank 0 */
 	struct p3_backlog trace;        /* that yod has no room for yet */
@@ -151,12 +145,11 @@ int p3_agent_open(struct p3_agent *agent, struct p3_loop *loop, struct p3_taps *
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg);
 /* Send the last frames, wait until yod has taken them, and close the connection. */
 void p3_agent_close(struct p3_agent *agent);
-void p3_agent_tell(struct p3_agent *agent, struct p3_frame f, const void *bytes);
-/* Send bytes of this host's trace file, as yod has room for them.  Return false if out of
- * memory. */
-bool p3_agent_trace(struct p3_agent *agent, const void *bytes, size_t len);
+/* Send bytes of this host's trace file, as yod has room for them.  Return their number, or
+ * -1 if out of memory. */
+ssize_t p3_agent_trace(void *agent, const void *bytes, size_t len);
 /* Return true if output or traces are left, and yod is there. */
-bool p3_agent_has_output(const struct p3_agent *agent, const struct p3_taps *taps);
+bool p3_agent_has_output(const struct p3_agent *agent);
 
 /*
  * answers - what ptlstat says about the ranks of this host
@@ -257,10 +250,10 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 /*
  * The state of a job on several hosts, for the files that work on it:
  *
- *	agents.c	starting, frames of agents, lost agents, the loop, the end
+ *	agents.c	starting, signals, frames of agents, traces, lost agents, the end
  *	query.c		questions to all agents
  *	collectives.c	barriers, ends of ranks and cards, which concern all hosts;
- *			traces; standard input and output
+ *			standard input and output
  *
  * A file calls only files below it in this list.
  */
@@ -290,13 +283,13 @@ enum p3_uplink_state {
 /* The connection to the agent of a host. */
 struct p3_uplink {
 	struct p3_agents *agents;
-	struct p3_rsh_started rsh; /* descriptors, -1: closed */
+	const struct p3_host *host;
+	struct p3_spawned_tool rsh;
 	struct p3_frames conn;
 	struct p3_tracefile *trace; /* of the host; NULL: none is requested */
 	enum p3_uplink_state state;
 	bool exited;       /* the remote shell has ended, with the wait status below */
-	bool closed;       /* the connection is closed */
-	bool over;         /* both, and its ranks' streams are ended */
+	bool over;         /* so has the connection, and its ranks' streams */
 	bool in_barrier;   /* all its ranks wait in the present barrier */
 	bool begun;        /* bytes have come */
 	bool in_frame;     /* it was cut off within a frame */
@@ -331,8 +324,7 @@ struct p3_agents {
 	bool go_sent;             /* GO was sent to the agents: the nodes start */
 	bool output_lost;         /* output of a rank could not be written */
 	uint64_t early_signals;   /* bits of the signals that came before GO */
-	int64_t why_at;           /* time to report the present barrier */
-	int64_t why_ms;           /* age at which a barrier is reported */
+	int64_t barrier_since;    /* the first host came to the barrier; or P3_NEVER */
 	uint64_t round;           /* number of the present barrier */
 	struct p3_query *query;   /* NULL: no questions can be asked */
 	uint32_t gone_n, cards_n; /* numbers of such ranks */
@@ -344,27 +336,12 @@ struct p3_agents {
 
 /* ---- collectives.c ---- */
 
-/* Make the files.  Return 0, or -errno after an error line. */
-int p3_agents_open_traces(struct p3_agents *a);
-/* Append what has come from an agent, and give it room for as much.  Return false if it
- * is more than there was room for. */
-bool p3_agents_on_trace(
-	struct p3_agents *a, uint32_t host, const char *bytes, size_t len);
-/* Close the files.  Return false if a part could not be written; an error
- * line has said so. */
-bool p3_agents_close_traces(struct p3_agents *a);
 /* Send a frame to all agents. */
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
-/* Send a signal to all nodes, once they are to start. */
-void p3_agents_signal(void *agents, int sig);
-/* Send the signals that came before the nodes were to start. */
-void p3_agents_pass_signals(struct p3_agents *a);
-void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
+void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round);
 /* Write the names of the hosts whose ranks have not all come to the barrier.  Return the
  * number of these hosts. */
 uint32_t p3_agents_name_late(const struct p3_agents *a, char *text, size_t size);
-/* Print a line about the barrier. */
-void p3_agents_say_barrier(struct p3_agents *a);
 /* Release the barrier of all hosts: with 0, or with EPIPE and a rank that has ended. */
 void p3_agents_release(struct p3_agents *a, int status, uint32_t ended);
 void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);
@@ -380,7 +357,7 @@ int p3_forward_begin_input(struct p3_agents *a);
  * than its agent may send. */
 bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t len);
 /* Return true if a file of --output-dir (a FIFO) has yet to take bytes. */
-bool p3_forward_owes(const struct p3_agents *a);
+bool p3_forward_owes(void *agents);
 /* Return false if files lack output of ranks, after a line if there are several. */
 bool p3_forward_say_lost(const struct p3_agents *a);
 /* Close all but yod's output. */

@@ -9,15 +9,12 @@
 #include "shm/layout.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ASK_MS   1000 /* time between the user's signal and SIGTERM */
@@ -53,11 +50,8 @@ struct run {
 	int hosts_fd;   /* agent: file of the job's hosts; or -1 */
 	uint64_t round; /* agent: number of the next barrier */
 	uint32_t runs_n;
-	uint32_t ended_n;       /* nodes that have ended and are not reaped yet */
-	int64_t slow_at;        /* time to name the nodes that SIGTERM has not ended */
-	bool reporting;         /* a report of yod itself is under way */
-	int64_t why_ms;         /* age at which a barrier is reported */
-	int64_t reported_since; /* begin of the last barrier that was reported */
+	uint32_t ended_n; /* nodes that have ended and are not reaped yet */
+	bool reporting;   /* a report of yod itself is under way */
 	bool crash_said;
 	struct rank rank[];
 };
@@ -86,7 +80,7 @@ static void run_kill_job(struct run *r)
 	if (r->reporting)
 		p3_answers_end(r->answers);
 	run_ask_nodes(r, SIGKILL);
-	r->slow_at = P3_NEVER;
+	r->c.turn_at = P3_NEVER;
 	p3_control_enter(&r->c, P3_KILLED, KILL_MS);
 }
 
@@ -98,7 +92,7 @@ static void run_end_job(struct run *r)
 	run_ask_nodes(r, SIGTERM);
 	p3_control_enter(&r->c, P3_TERMED, r->opt->kill_after_ms);
 	if (slow_ms) /* else they have no time that could be too long */
-		r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
+		r->c.turn_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
 }
 
 /* Name the nodes that yod waits for, before it kills them. */
@@ -106,7 +100,7 @@ static void run_say_slow(struct run *r)
 {
 	char text[100];
 	struct p3_ranks slow = {{{0}}};
-	r->slow_at = P3_NEVER;
+	r->c.turn_at = P3_NEVER;
 	for (uint32_t i = 0; i < r->opt->size; i++)
 		if (r->rank[i].life == RUNS)
 			p3_ranks_add(&slow, i);
@@ -176,7 +170,7 @@ static void run_answered(
 	struct p3_frame f = {
 		.op = P3_FRAME_REPORT, .number = number, .value = status, .len = len};
 	if (r->agent) {
-		p3_agent_tell(r->agent, f, bytes);
+		p3_frames_send(&r->agent->conn, f, bytes);
 		return;
 	}
 	p3_say_lines(bytes, len);
@@ -196,15 +190,19 @@ static bool run_report(void *arg)
 	return r->reporting;
 }
 
-/* Return the time to report the present barrier, or P3_NEVER.  yod reports each barrier
- * once, and doubles the time with each report: most jobs that compute for long do come to
- * their barriers. */
-static int64_t run_barrier_at(const struct run *r)
+static int64_t run_barrier(void *arg)
 {
+	const struct run *r = arg;
 	int64_t since;
-	uint32_t n = p3_rdv_barrier(r->rdv, &since);
-	bool wanted = r->opt->why_after_ms && r->c.stage == P3_GOING && !r->reporting;
-	return n && wanted && since != r->reported_since ? since + r->why_ms : P3_NEVER;
+	return p3_rdv_barrier(r->rdv, &since) && !r->reporting ? since : P3_NEVER;
+}
+
+static void run_say_barrier(void *arg, double seconds)
+{
+	const struct run *r = arg;
+	int64_t since;
+	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
+		p3_rdv_barrier(r->rdv, &since), r->opt->size, seconds);
 }
 
 /* ---- fates ---- */
@@ -224,10 +222,7 @@ static void run_node_ended(struct run *r, uint32_t i, int status)
 	r->ended_n++;
 	p3_taps_ended(r->taps, i);
 	if (r->agent)
-		p3_agent_tell(r->agent,
-			(struct p3_frame){
-				.op = P3_FRAME_ENDED, .node = i, .value = status},
-			NULL);
+		p3_frames_tell(&r->agent->conn, P3_FRAME_ENDED, i, status);
 	p3_rdv_ended(r->rdv, i, status);
 	FAULT_POINT("yod.end_told");
 	if (r->c.stats)
@@ -302,65 +297,42 @@ static void run_reap_orphans(struct run *r)
 
 /* ---- events ---- */
 
+static bool run_is_left(void *arg)
+{
+	const struct run *r = arg;
+	return r->runs_n || r->ended_n || r->reporting;
+}
+
+static bool run_owes_output(void *arg)
+{
+	const struct run *r = arg;
+	return r->agent && p3_agent_has_output(r->agent);
+}
+
+static void run_turn(void *arg)
+{
+	struct run *r = arg;
+	int64_t now = p3_now_ms();
+	if (r->c.turn_at <= now) /* before it kills them, however late it is */
+		run_say_slow(r);
+	if (r->c.stage_at <= now)
+		run_next_stage(r);
+	run_reap_nodes(r);
+	run_reap_orphans(r);
+}
+
 static const struct p3_control_ops run_ops = {.signal = run_signal_nodes,
 	.child = run_see_fates,
 	.ask = run_ask_job,
 	.end = run_end,
-	.report = run_report};
-
-static void run_on_deadlines(struct run *r)
-{
-	int64_t now = p3_now_ms();
-	if (r->slow_at <= now) /* before it kills them, however late it is */
-		run_say_slow(r);
-	if (r->c.stage_at <= now)
-		run_next_stage(r);
-	if (!r->c.stopped_at && run_barrier_at(r) <= now) {
-		uint32_t n = p3_rdv_barrier(r->rdv, &r->reported_since);
-		p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s "
-		       "(--why-after)",
-			n, r->opt->size, (double)r->why_ms / 1000);
-		r->why_ms *= 2;
-		(void)run_report(r);
-	}
-	p3_control_see_timeout(&r->c);
-}
-
-static void run_loop(struct run *r)
-{
-	for (;;) {
-		/* Output may be left of a job whose nodes have all ended. */
-		bool left = r->agent      ? p3_agent_has_output(r->agent, r->taps)
-			    : r->c.output ? !p3_output_is_done(r->c.output)
-					  : false;
-		bool nodes = r->runs_n || r->ended_n;
-		if (!nodes && !p3_control_waits_for_output(&r->c, left) && !r->reporting)
-			return;
-		int64_t at =
-			p3_earlier(r->c.stage_at, nodes ? r->slow_at : r->c.drain_at);
-		if (!r->c.stopped_at)
-			at = p3_earlier(
-				at, p3_earlier(r->c.timeout_at, run_barrier_at(r)));
-		p3_loop_run(&r->c.loop, at);
-		run_on_deadlines(r);
-		run_reap_nodes(r);
-		run_reap_orphans(r);
-	}
-}
+	.report = run_report,
+	.barrier = run_barrier,
+	.say_barrier = run_say_barrier,
+	.is_left = run_is_left,
+	.owes = run_owes_output,
+	.turn = run_turn};
 
 /* ---- the output of the nodes, in yod itself ---- */
-
-static void run_take_output(void *arg, uint32_t i, const char *bytes, size_t len)
-{
-	struct run *r = arg;
-	(void)p3_output_take(r->c.output, i, bytes, len);
-}
-
-static void run_idle_output(void *arg, uint32_t i)
-{
-	struct run *r = arg;
-	p3_output_idle(r->c.output, i);
-}
 
 static void run_moved_output(void *arg, uint32_t i, size_t n)
 {
@@ -378,13 +350,11 @@ static int run_open_output(struct run *r)
 		.ranks = r->opt->tag ? r->opt->size : 0,
 		.moved = run_moved_output,
 		.arg = r};
-	struct p3_taps_conf taps = {.n = 2 * conf.ranks,
-		.take = run_take_output,
-		.idle = run_idle_output,
-		.arg = r};
-	r->taps = p3_taps_create(&r->c.loop, &taps);
-	r->c.output = p3_output_create(&conf, to);
-	return r->taps && r->c.output ? 0 : -errno;
+	struct p3_taps_conf taps = {
+		.n = 2 * conf.ranks, .take = p3_output_take, .idle = p3_output_idle};
+	r->c.output = taps.arg = p3_output_create(&conf, to);
+	r->taps = taps.arg ? p3_taps_create(&r->c.loop, &taps) : NULL;
+	return r->taps ? 0 : -errno;
 }
 
 /* ---- starting ---- */
@@ -394,9 +364,7 @@ static void run_fail_start(struct run *r, int status)
 {
 	p3_control_decide(&r->c, status);
 	if (r->agent)
-		p3_agent_tell(r->agent,
-			(struct p3_frame){.op = P3_FRAME_REFUSED, .value = r->c.status},
-			NULL);
+		p3_frames_tell(&r->agent->conn, P3_FRAME_REFUSED, 0, r->c.status);
 	run_kill_job(r);
 }
 
@@ -407,21 +375,17 @@ static int run_adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	FAULT_POINT("yod.adopted");
 	if (r->c.stats)
 		p3_stats_started(r->c.stats, i);
-	int rc = p3_rdv_add(r->rdv, i, s->sock);
+	int rc = p3_rdv_add(r->rdv, i, s->sock, (uint32_t)s->pid);
 	if (rc)
 		close(s->sock);
 	for (uint32_t k = 0; k < 2 && !rc && s->out[k] >= 0; k++) {
-		rc = fcntl(s->out[k], F_SETFL, O_NONBLOCK) ? -errno : 0;
+		rc = p3_set_nonblocking(s->out[k]);
 		if (!rc && r->c.output)
 			rc = p3_output_add(r->c.output, 2 * i + k);
 		rc = rc ? rc : p3_taps_add(r->taps, 2 * i + k, s->out[k]);
 	}
 	if (r->agent)
-		p3_agent_tell(r->agent,
-			(struct p3_frame){.op = P3_FRAME_STARTED,
-				.node = i,
-				.value = (int32_t)s->pid},
-			NULL);
+		p3_frames_tell(&r->agent->conn, P3_FRAME_STARTED, i, (int32_t)s->pid);
 	return rc;
 }
 
@@ -462,18 +426,13 @@ static int run_enter_domain(struct run *r)
 	return rc;
 }
 
-/* Return true if the node is the process that yod has started, and this is ending. */
-static bool run_is_ending(void *arg, uint32_t i, uint32_t os_pid)
-{
-	const struct run *r = arg;
-	bool started = !os_pid || (uint32_t)r->rank[i].pid == os_pid;
-	return started && p3_reap_is_ending(r->rank[i].pid);
-}
-
-static void run_take_trace(void *arg, uint32_t i, int published, bool died)
+static void run_see_life(void *arg, uint32_t i, int published, enum p3_rdv_state state)
 {
 	struct run *r = arg;
-	if (r->trace)
+	bool died = state == P3_RDV_DIED;
+	if (state == P3_RDV_JOINED && r->c.stats)
+		p3_stats_joined(r->c.stats, i, published);
+	if (state != P3_RDV_JOINED && r->trace)
 		p3_tracefile_add(
 			r->trace, i, published, died ? P3_TRACE_DIED : P3_TRACE_LEFT);
 }
@@ -491,7 +450,7 @@ static void run_pass_news_on(
 	struct run *r = arg;
 	struct p3_frame f = {
 		.op = ops[what], .node = node, .number = r->round, .len = len};
-	p3_agent_tell(r->agent, f, card);
+	p3_frames_send(&r->agent->conn, f, card);
 }
 
 static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
@@ -564,14 +523,11 @@ static int run_open_parts(struct run *r, uint32_t jid)
 		.in_domain = r->opt->domain != NULL,
 		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), r->opt->size),
 		.eof_ms = EOF_MS,
-		.ends = run_is_ending,
-		.ends_arg = r,
-		.say = p3_say_line,
-		.over = run_take_trace,
-		.over_arg = r,
-		.joined = r->opt->stats ? p3_stats_joined : NULL};
+		.ends = p3_reap_is_ending,
+		.arg = r,
+		.say = p3_say,
+		.life = run_see_life};
 	int rc = 0;
-	conf.joined_arg = r->c.stats;
 	if (r->agent) { /* the rendezvous serves this host's part of the job */
 		if (r->opt->hosts.n > 1)
 			r->hosts_fd = run_make_hosts_file(&r->opt->hosts, r->agent);
@@ -581,7 +537,6 @@ static int run_open_parts(struct run *r, uint32_t jid)
 		conf.first = r->first;
 		conf.here = r->here_n;
 		conf.news = run_pass_news_on;
-		conf.news_arg = r;
 	}
 	r->rdv = p3_rdv_create(&conf);
 	if (!r->rdv)
@@ -597,23 +552,10 @@ static int run_open_parts(struct run *r, uint32_t jid)
 	return rc;
 }
 
-static uint32_t run_started_pid(void *arg, uint32_t i)
-{
-	const struct run *r = arg;
-	return (uint32_t)r->rank[i].pid;
-}
-
 /* Open the service for ptlstat; the job runs without it, too. */
-static void run_open_attach(struct run *r, uint32_t jid)
+static void run_open_attach(struct run *r)
 {
-	struct p3_attach_conf conf = {.loop = &r->c.loop,
-		.jid = jid,
-		.size = r->opt->size,
-		.rdv = r->rdv,
-		.hosts = r->hosts_fd,
-		.started_pid = run_started_pid,
-		.arg = r};
-	int rc = p3_attach_create(&conf, &r->attach);
+	int rc = p3_attach_create(r->rdv, &r->attach);
 	if (!rc)
 		r->answers = p3_answers_create(&r->c.loop, r->attach, run_answered, r);
 	if (rc)
@@ -635,7 +577,7 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	conf.nid_base = r->nid_base;
 	rc = run_open_parts(r, jid);
 	if (!rc)
-		run_open_attach(r, jid);
+		run_open_attach(r);
 	if (!rc)
 		rc = p3_spawn_environment(&conf);
 	if (rc)
@@ -653,12 +595,6 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	return r->c.output ? p3_output_start(r->c.output) : 0;
 }
 
-static ssize_t run_send_trace(void *arg, const void *bytes, size_t len)
-{
-	struct run *r = arg;
-	return p3_agent_trace(r->agent, bytes, len) ? (ssize_t)len : -1;
-}
-
 /* Send yod the statistics, and close the connection. */
 static void run_end_agent(struct run *r)
 {
@@ -666,7 +602,7 @@ static void run_end_agent(struct run *r)
 		size_t len;
 		const void *bytes = p3_stats_record(r->c.stats, i, &len);
 		struct p3_frame f = {.op = P3_FRAME_STATS, .node = i, .len = len};
-		p3_agent_tell(r->agent, f, bytes);
+		p3_frames_send(&r->agent->conn, f, bytes);
 	}
 	p3_domain_leave(&r->domain);
 	p3_agent_close(r->agent);
@@ -689,12 +625,10 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->here_n = agent ? agent->host->size : opt->size;
 	r->stdin_fd = guard->stdin_fd;
 	r->hosts_fd = r->end_fd = -1;
-	r->why_ms = opt->why_after_ms;
-	r->reported_since = r->slow_at = P3_NEVER;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	if (opt->trace && p3_tracefile_open(opt->trace, agent ? run_send_trace : NULL, r,
-				  &r->trace)) {
+	if (opt->trace && p3_tracefile_open(opt->trace, agent ? p3_agent_trace : NULL,
+				  agent, &r->trace)) {
 		free(r);
 		return P3_STATUS_YOD;
 	}
@@ -707,7 +641,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		run_fail_start(r, P3_STATUS_YOD);
 		r->c.drain_at = 0;
 	}
-	run_loop(r);
+	p3_control_run(&r->c);
 	FAULT_POINT("yod.unswept");
 	if (!p3_reap_sweep(SWEEP_MS))
 		p3_say("some processes of the job do not end (see ps: state D?); left "
@@ -719,7 +653,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	} else {
 		if (r->c.stats)
 			p3_stats_print(r->c.stats);
-		run_loop(r); /* until the lines are written, or a signal comes */
+		p3_control_run(
+			&r->c); /* until the lines are written, or a signal comes */
 	}
 	p3_answers_destroy(r->answers);
 	p3_attach_destroy(r->attach);

@@ -123,8 +123,7 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 		{"PTL3_MODE", opt->mode}, {"PTL3_DOMAIN", opt->domain}};
 	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
 	int rc = spawn_set_map("PTL_NIDMAP", opt->size, conf->nid_base);
-	if (!rc)
-		rc = spawn_set_map("PTL_PIDMAP", opt->size, P3_JOB_PID_BASE);
+	rc = rc ? rc : spawn_set_map("PTL_PIDMAP", opt->size, P3_JOB_PID_BASE);
 	if (!rc && opt->trace)
 		rc = spawn_set_trace();
 	for (size_t i = 0; i < sizeof variable / sizeof *variable && !rc; i++)
@@ -166,10 +165,8 @@ static int spawn_set_environment(
 		return rc;
 	/* Preload the shared heap's allocator.  Of two words of MALLOC_CONF that
 	 * conflict, the later one counts, so a user's words stay behind ours. */
-	if (!rc)
-		rc = spawn_join("LD_PRELOAD", P3_HEAP_JEMALLOC, ':', false);
-	if (!rc)
-		rc = spawn_join("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',', false);
+	rc = rc ? rc : spawn_join("LD_PRELOAD", P3_HEAP_JEMALLOC, ':', false);
+	rc = rc ? rc : spawn_join("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',', false);
 	return rc ? rc : spawn_set(P3_HEAP_SHARED_ENV, "on");
 }
 
@@ -222,30 +219,19 @@ static bool spawn_is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
 	return conf->opt->only && !p3_ranks_has(&conf->opt->only_ranks, rank);
 }
 
-/* Open the target of a stream that does not go to yod's stdout or stderr.  Return its
- * descriptor or -errno. */
-static int spawn_open_stream(const struct p3_spawn_conf *conf, uint32_t rank,
-	const struct spawn_ends *e, int which)
-{
-	if (spawn_is_silent(conf, rank)) {
-		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
-	if (conf->opt->output_dir_fd >= 0)
-		return p3_outdir_file(conf->opt->output_dir_fd, rank, which, 0);
-	return e->out[which][1];
-}
-
+/* Let stdout and stderr go elsewhere than to yod's, if they do. */
 static int spawn_set_output(
 	const struct p3_spawn_conf *conf, uint32_t rank, const struct spawn_ends *e)
 {
-	if (!spawn_is_silent(conf, rank) && conf->opt->output_dir_fd < 0 && !conf->pipes)
-		return 0;
-	for (int which = 0; which < 2; which++) {
-		int fd = spawn_open_stream(conf, rank, e, which);
+	int dir = conf->opt->output_dir_fd;
+	bool silent = spawn_is_silent(conf, rank);
+	for (int k = 0; k < 2 && (silent || dir >= 0 || conf->pipes); k++) {
+		int fd = silent     ? open("/dev/null", O_WRONLY | O_CLOEXEC)
+			 : dir >= 0 ? p3_outdir_file(dir, rank, k, 0)
+				    : e->out[k][1];
 		if (fd < 0)
-			return fd;
-		if (dup2(fd, which ? STDERR_FILENO : STDOUT_FILENO) < 0)
+			return silent ? -errno : fd;
+		if (dup2(fd, k ? STDERR_FILENO : STDOUT_FILENO) < 0)
 			return -errno;
 	}
 	return 0;
@@ -269,18 +255,12 @@ static int spawn_prepare(const struct p3_spawn_conf *conf, const struct p3_prog 
 {
 	setpgid(0, 0);
 	int rc = spawn_die_with_yod(e->report[1]);
-	if (!rc)
-		rc = spawn_set_stdin(conf, rank);
-	if (!rc)
-		rc = spawn_set_output(conf, rank, e);
-	if (!rc)
-		rc = spawn_set_socket(e->sock[1]);
-	if (!rc)
-		rc = spawn_set_environment(conf, prog, rank);
-	if (!rc)
-		rc = spawn_set_cpus(conf->place, rank);
-	if (!rc)
-		rc = spawn_set_number("PTL_MY_RID", rank);
+	rc = rc ? rc : spawn_set_stdin(conf, rank);
+	rc = rc ? rc : spawn_set_output(conf, rank, e);
+	rc = rc ? rc : spawn_set_socket(e->sock[1]);
+	rc = rc ? rc : spawn_set_environment(conf, prog, rank);
+	rc = rc ? rc : spawn_set_cpus(conf->place, rank);
+	rc = rc ? rc : spawn_set_number("PTL_MY_RID", rank);
 	if (!rc && prog->dir && chdir(prog->dir))
 		rc = -errno;
 	return rc;
@@ -302,20 +282,12 @@ static _Noreturn void spawn_child(const struct p3_spawn_conf *conf,
 
 /* ---- yod ---- */
 
-static void spawn_close_end(int *fd)
-{
-	p3_close(*fd);
-	*fd = -1;
-}
-
 static void spawn_close_ends(struct spawn_ends *e)
 {
-	for (int side = 0; side < 2; side++) {
-		spawn_close_end(&e->sock[side]);
-		spawn_close_end(&e->out[0][side]);
-		spawn_close_end(&e->out[1][side]);
-		spawn_close_end(&e->report[side]);
-	}
+	p3_close_fds(e->sock, 2);
+	p3_close_fds(e->out[0], 2);
+	p3_close_fds(e->out[1], 2);
+	p3_close_fds(e->report, 2);
 }
 
 static int spawn_open_ends(
@@ -362,9 +334,9 @@ static int spawn_settle(const struct p3_spawn_conf *conf, pid_t pid, struct spaw
 	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
 {
 	for (int k = 0; k < 2; k++)
-		spawn_close_end(&e->out[k][1]);
-	spawn_close_end(&e->sock[1]);
-	spawn_close_end(&e->report[1]);
+		p3_close_fds(&e->out[k][1], 1);
+	p3_close_fds(&e->sock[1], 1);
+	p3_close_fds(&e->report[1], 1);
 	int rc = spawn_await_exec(e->report[0], conf->give_up_fd, fault_out);
 	if (rc && rc != -EINTR) {
 		p3_reap_take(pid);
@@ -373,7 +345,7 @@ static int spawn_settle(const struct p3_spawn_conf *conf, pid_t pid, struct spaw
 	}
 	setpgid(pid, pid);
 	*spawned_out = (struct p3_spawned){pid, e->sock[0], {e->out[0][0], e->out[1][0]}};
-	spawn_close_end(&e->report[0]);
+	p3_close_fds(&e->report[0], 1);
 	return rc;
 }
 
@@ -397,31 +369,55 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 
 /* ---- other programs ---- */
 
-int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
-	const sigset_t *standard, bool group, pid_t *pid_out)
+/* Set what the program gets: signals, and descriptors.  Return false without memory. */
+static bool tool_set(posix_spawnattr_t *attr, posix_spawn_file_actions_t *files, int to,
+	int from, int look)
+{
+	/* Reset the signals that yod blocks and ignores, but keep those blocked by which
+	 * the terminal would stop the program: it then fails instead. */
+	sigset_t blocked, standard;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTTIN);
+	sigaddset(&blocked, SIGTTOU);
+	sigemptyset(&standard);
+	sigaddset(&standard, SIGPIPE);
+	sigaddset(&standard, SIGCHLD);
+	if (posix_spawnattr_setsigmask(attr, &blocked) ||
+		posix_spawnattr_setsigdefault(attr, &standard) ||
+		posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
+						       POSIX_SPAWN_SETSIGDEF |
+						       POSIX_SPAWN_SETPGROUP) ||
+		posix_spawn_file_actions_adddup2(files, from, STDOUT_FILENO))
+		return false;
+	if (look < 0)
+		return !posix_spawn_file_actions_adddup2(files, to, STDIN_FILENO);
+	return !posix_spawn_file_actions_addopen(
+		       files, STDIN_FILENO, "/dev/null", O_RDONLY, 0) &&
+	       !posix_spawn_file_actions_adddup2(files, from, STDERR_FILENO) &&
+	       !posix_spawn_file_actions_adddup2(files, look, P3_SPAWN_LOOK);
+}
+
+int p3_spawn_tool(const char *const *argv, int look, struct p3_spawned_tool *tool_out)
 {
 	posix_spawnattr_t attr;
 	posix_spawn_file_actions_t files;
-	int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-		    (group ? POSIX_SPAWN_SETPGROUP : 0);
-	int rc = posix_spawnattr_init(&attr);
-	if (rc)
-		return -rc;
-	rc = posix_spawn_file_actions_init(&files);
-	if (!rc) {
-		rc = posix_spawnattr_setsigmask(&attr, blocked);
-		rc = rc ? rc : posix_spawnattr_setsigdefault(&attr, standard);
-		rc = rc ? rc : posix_spawnattr_setflags(&attr, (short)flags);
-		if (!rc && fd[0] < 0)
-			rc = posix_spawn_file_actions_addopen(
-				&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-		for (int to = 0; to < 4 && !rc; to++)
-			if (fd[to] >= 0)
-				rc = posix_spawn_file_actions_adddup2(&files, fd[to], to);
-		rc = rc ? rc
-			: posix_spawnp(pid_out, argv[0], &files, &attr, argv, environ);
-		posix_spawn_file_actions_destroy(&files);
-	}
+	int to[2] = {-1, -1}, from[2] = {-1, -1}, rc = 0;
+	if (pipe2(from, O_CLOEXEC) || (look < 0 && pipe2(to, O_CLOEXEC)))
+		rc = errno;
+	(void)posix_spawnattr_init(&attr); /* it cannot fail */
+	(void)posix_spawn_file_actions_init(&files);
+	if (!rc)
+		rc = !tool_set(&attr, &files, to[0], from[1], look)
+			     ? ENOMEM
+			     : posix_spawnp(&tool_out->pid, argv[0], &files, &attr,
+				       (char *const *)(uintptr_t)argv, environ);
+	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attr);
+	p3_close(to[0]);
+	p3_close(from[1]);
+	p3_close(rc ? to[1] : -1);
+	p3_close(rc ? from[0] : -1);
+	tool_out->to = to[1];
+	tool_out->from = from[0];
 	return -rc;
 }

@@ -162,13 +162,19 @@ static int settings_check_pair(const char *pair)
 	return 0;
 }
 
+static void settings_hear(void *arg, const char *line)
+{
+	(void)arg;
+	p3_say("%s", line);
+}
+
 int p3_settings_check(const struct p3_opt *opt)
 {
 	int rc = 0;
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
 		if (settings_check_row(id, p3_conf_text(id)))
 			rc = -EINVAL;
-	p3_conf_unknown(environ, p3_say_line, NULL);
+	p3_conf_unknown(environ, settings_hear, NULL);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		const struct p3_prog *prog = &opt->prog[i];
 		p3_say_at(prog->place);
@@ -177,7 +183,7 @@ int p3_settings_check(const struct p3_opt *opt)
 				rc = -EINVAL;
 		if (prog->env_n)
 			p3_conf_unknown(
-				(char *const *)(uintptr_t)prog->env, p3_say_line, NULL);
+				(char *const *)(uintptr_t)prog->env, settings_hear, NULL);
 		p3_say_at(NULL);
 	}
 	return rc;

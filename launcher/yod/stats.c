@@ -64,17 +64,15 @@ void p3_stats_started(struct p3_stats *s, uint32_t rank)
 /* ---- counters ---- */
 
 /* Add the counters of a life that has ended, or is about to end. */
-static void stats_take_counters(struct p3_stats *s, struct stats_node *n)
+static void stats_take_counters(struct stats_node *n)
 {
 	uint64_t now[P3_COUNTERS];
-	struct p3_seg_header h;
-	struct p3_layout l = p3_layout_of(s->size < P3_MAX_NODES ? s->size : 1);
+	uint32_t nnodes = p3_trace_nodes(n->published);
 	if (n->published < 0)
 		return;
 	bool ok =
-		pread(n->published, &h, sizeof h, 0) == sizeof h &&
-		h.magic == P3_SEG_MAGIC && h.layout == P3_LAYOUT_WORD &&
-		pread(n->published, now, sizeof now, (off_t)l.counters_off) == sizeof now;
+		nnodes && pread(n->published, now, sizeof now,
+				  (off_t)p3_layout_of(nnodes).counters_off) == sizeof now;
 	close(n->published);
 	n->published = -1;
 	n->lost |= !ok;
@@ -82,11 +80,10 @@ static void stats_take_counters(struct p3_stats *s, struct stats_node *n)
 		n->count[c] += now[c];
 }
 
-void p3_stats_joined(void *stats, uint32_t rank, int published)
+void p3_stats_joined(struct p3_stats *s, uint32_t rank, int published)
 {
-	struct p3_stats *s = stats;
 	struct stats_node *n = &s->node[rank];
-	stats_take_counters(s, n);
+	stats_take_counters(n);
 	n->joined = true;
 	n->published = fcntl(published, F_DUPFD_CLOEXEC, 0);
 	n->lost |= n->published < 0;
@@ -97,7 +94,7 @@ void p3_stats_ended(struct p3_stats *s, uint32_t rank, pid_t pid, int wait_statu
 	struct stats_node *n = &s->node[rank];
 	siginfo_t info;
 	struct rusage ru = {.ru_utime = {0, 0}};
-	stats_take_counters(s, n);
+	stats_take_counters(n);
 	n->ended = true;
 	n->status = wait_status;
 	n->ran_ms = p3_now_ms() - n->began_ms;

@@ -3,7 +3,6 @@
 #include "launcher/yod/remote.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -34,10 +33,9 @@ struct p3_taps {
 
 static void tap_read(struct p3_taps *t, uint32_t i);
 
-static void tap_on_ready(void *arg, uint32_t events)
+static void tap_on_ready(void *arg)
 {
 	struct tap *s = arg;
-	(void)events;
 	tap_read(s->taps, (uint32_t)(s - s->taps->tap));
 }
 
@@ -66,7 +64,7 @@ void p3_taps_close(struct p3_taps *t, uint32_t i)
 static void tap_end(struct p3_taps *t, uint32_t i)
 {
 	p3_taps_close(t, i);
-	t->conf.take(t->conf.arg, i, NULL, 0);
+	(void)t->conf.take(t->conf.arg, i, NULL, 0);
 }
 
 static void tap_read(struct p3_taps *t, uint32_t i)
@@ -87,7 +85,7 @@ static void tap_read(struct p3_taps *t, uint32_t i)
 	s->owed -= (uint32_t)n < s->owed ? (uint32_t)n : s->owed;
 	s->idle_at = bytes[n - 1] == '\n' ? P3_NEVER : p3_now_ms() + P3_OUTPUT_IDLE_MS;
 	p3_loop_before(t->loop, &t->timer, s->idle_at);
-	t->conf.take(t->conf.arg, i, bytes, (size_t)n);
+	(void)t->conf.take(t->conf.arg, i, bytes, (size_t)n);
 	if (s->last && !s->owed && s->from.fd >= 0)
 		tap_end(t, i);
 	else if (s->from.fd >= 0)
@@ -197,8 +195,9 @@ void p3_drain_close(struct p3_drain *d)
 	p3_backlog_free(&d->bytes);
 }
 
-static void drain_pump(struct p3_drain *d)
+static void drain_pump(void *arg)
 {
+	struct p3_drain *d = arg;
 	while (d->to.fd >= 0 && p3_backlog_len(&d->bytes)) {
 		ssize_t n = p3_backlog_write(&d->bytes, d->to.fd);
 		size_t lost = p3_backlog_len(&d->bytes);
@@ -219,20 +218,12 @@ static void drain_pump(struct p3_drain *d)
 		p3_drain_close(d);
 }
 
-static void drain_on_ready(void *arg, uint32_t events)
-{
-	(void)events;
-	drain_pump(arg);
-}
-
 int p3_drain_open(struct p3_drain *d, struct p3_loop *loop, int fd)
 {
 	d->loop = loop;
-	d->to = (struct p3_loop_fd){.fd = fd, .on = drain_on_ready, .arg = d};
-	int flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
-		return -errno;
-	return p3_backlog_room(&d->bytes, P3_STREAM_ROOM) ? 0 : -ENOMEM;
+	d->to = (struct p3_loop_fd){.fd = fd, .on = drain_pump, .arg = d};
+	int rc = p3_set_nonblocking(fd);
+	return rc || p3_backlog_room(&d->bytes, P3_STREAM_ROOM) ? rc : -ENOMEM;
 }
 
 bool p3_drain_take(struct p3_drain *d, const void *bytes, size_t len)

@@ -71,12 +71,6 @@ void p3_say(const char *fmt, ...)
 	errno = saved;
 }
 
-void p3_say_line(void *arg, const char *line)
-{
-	(void)arg;
-	p3_say("%s", line);
-}
-
 /* ---- files ---- */
 
 bool p3_line_read(char *line, size_t size, const char *path_fmt, ...)

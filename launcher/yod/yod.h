@@ -34,8 +34,6 @@
 
 /* Print one line, made as by printf(), with "yod: " before it. */
 void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same for functions that tell a line; arg is not used. */
-void p3_say_line(void *arg, const char *line);
 /* Print lines that have been made elsewhere, each with its newline. */
 void p3_say_lines(const char *lines, size_t len);
 /* Hand each line, with its newline, to this function instead of printing it; NULL:
@@ -145,8 +143,6 @@ struct p3_place {
 	struct p3_cpuset *nic;
 };
 
-/* Describe this machine.  Return 0, or -errno if the mask cannot be read. */
-int p3_place_here(struct p3_place_machine *here_out);
 /* Place n nodes, from rank first on, for a bind other than NONE.  Return 0, or -ERANGE,
  * -ENOMEM or -EINVAL after an error line. */
 int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
@@ -393,12 +389,18 @@ enum p3_spawn_fault { P3_SPAWN_FORK = 1, P3_SPAWN_PREPARE, P3_SPAWN_EXEC };
 uint32_t p3_spawn_trace_records(bool wanted);
 /* Set the environment that all nodes share, once, in yod.  Return 0 or -errno. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf);
-/* Start a program that is no node.  argv[0] is a path, or is found in PATH.  It gets
- * these descriptors as 0 to 3 (-1: /dev/null as 0, the others as yod has them), the
- * signals that are blocked, and those whose handling is reset; group: and a process group
- * of its own. Return 0 or -errno. */
-int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
-	const sigset_t *standard, bool group, pid_t *pid_out);
+/* A program that is no node, and the ends of its pipes. */
+struct p3_spawned_tool {
+	pid_t pid;
+	int to, from; /* its standard input and output */
+};
+
+#define P3_SPAWN_LOOK 3
+
+/* Start such a program, in a process group of its own.  argv[0] is a path, or is found in
+ * PATH.  look >= 0: it gets this as descriptor P3_SPAWN_LOOK, and has no input; it writes
+ * errors to its output, too.  Return 0 or -errno. */
+int p3_spawn_tool(const char *const *argv, int look, struct p3_spawned_tool *tool_out);
 /* Start a node.  Return 0 when the program runs, else -errno and the part that failed;
  * then the node leaves nothing behind.  -EINTR: a give_up_fd became readable first; the
  * node may run, and *spawned_out is valid. */
@@ -439,8 +441,9 @@ struct p3_taps;
 
 struct p3_taps_conf {
 	uint32_t n;
-	/* Called with the bytes of a tap, and with none at its end. */
-	void (*take)(void *arg, uint32_t i, const char *bytes, size_t len);
+	/* Called with the bytes of a tap, and with none at its end.  What it returns is
+	 * ignored, since a tap brings no more than there is room for. */
+	bool (*take)(void *arg, uint32_t i, const char *bytes, size_t len);
 	/* NULL, or called when the node has written nothing for P3_OUTPUT_IDLE_MS within
 	 * a line. */
 	void (*idle)(void *arg, uint32_t i);
@@ -503,9 +506,9 @@ struct p3_output *p3_output_create(const struct p3_output_conf *conf, const int 
 int p3_output_add(struct p3_output *out, uint32_t i);
 /* Take bytes of a stream; len 0 is its end.  Return false if there are more than there is
  * room for, P3_STREAM_ROOM at first. */
-bool p3_output_take(struct p3_output *out, uint32_t i, const char *bytes, size_t len);
+bool p3_output_take(void *output, uint32_t i, const char *bytes, size_t len);
 /* Note that the node has written nothing more for P3_OUTPUT_IDLE_MS. */
-void p3_output_idle(struct p3_output *out, uint32_t i);
+void p3_output_idle(void *output, uint32_t i);
 /* Start writing; from here on the process has threads. */
 int p3_output_start(struct p3_output *out);
 /* Return true if all streams are at their end, and all output and own lines are written.
@@ -538,7 +541,7 @@ struct p3_stats *p3_stats_create(uint32_t size);
 void p3_stats_destroy(struct p3_stats *stats);
 void p3_stats_started(struct p3_stats *stats, uint32_t rank);
 /* Note a node's published segment; the descriptor stays the caller's. */
-void p3_stats_joined(void *stats, uint32_t rank, int published);
+void p3_stats_joined(struct p3_stats *stats, uint32_t rank, int published);
 /* Note a node's end, before the process is reaped. */
 void p3_stats_ended(struct p3_stats *stats, uint32_t rank, pid_t pid, int wait_status);
 /* Return the record of a node, for an agent to send; take the record that an agent has
@@ -583,6 +586,15 @@ struct p3_control_ops {
 	/* Report what the ranks wait for.  Return true if that is under way:
 	 * p3_control_reported() tells its end. */
 	bool (*report)(void *arg);
+	/* Return the time at which ranks began to wait in the present barrier, or
+	 * P3_NEVER; print a line about them, who wait for so long. */
+	int64_t (*barrier)(void *arg);
+	void (*say_barrier)(void *arg, double seconds);
+	/* Return true if processes are left; or output that is not yet in `output`. */
+	bool (*is_left)(void *arg);
+	bool (*owes)(void *arg);
+	/* Do what is due behind each run of the loop. */
+	void (*turn)(void *arg);
 };
 
 struct p3_control {
@@ -595,11 +607,14 @@ struct p3_control {
 	struct p3_output *output; /* NULL in an agent */
 	struct p3_stats *stats;   /* NULL: not requested */
 	enum p3_stage stage;
-	int64_t stage_at;   /* time of the next step */
-	int64_t timeout_at; /* --timeout */
-	int64_t stopped_at; /* time of a stop by TSTP; 0: not stopped */
-	int64_t drain_at;   /* time to give up the output */
-	int end_signal;     /* the signal that ends the job after the report, or 0 */
+	int64_t stage_at;       /* time of the next step */
+	int64_t turn_at;        /* time of the next turn at the latest */
+	int64_t timeout_at;     /* --timeout */
+	int64_t stopped_at;     /* time of a stop by TSTP; 0: not stopped */
+	int64_t drain_at;       /* time to give up the output */
+	int64_t why_ms;         /* age at which a barrier is reported */
+	int64_t reported_since; /* begin of the last barrier that was reported */
+	int end_signal;         /* the signal that ends the job after the report, or 0 */
 	bool hurry;   /* aborted by a signal: do not wait long for output's readers */
 	bool decided; /* status is final */
 	int status;
@@ -622,10 +637,8 @@ void p3_control_reported(struct p3_control *c);
 /* Name a rank that has failed, on another host or NULL, and set the exit status. */
 void p3_control_rank_failed(
 	struct p3_control *c, uint32_t rank, pid_t pid, const char *host, int status);
-/* End the job if it has run for too long. */
-void p3_control_see_timeout(struct p3_control *c);
-/* Return true if output is left when the job is over, and worth waiting for. */
-bool p3_control_waits_for_output(struct p3_control *c, bool left);
+/* Run the loop until no process is left, and no output that is worth waiting for. */
+void p3_control_run(struct p3_control *c);
 
 /*
  * run - one job, from the first fork to the last reaped process

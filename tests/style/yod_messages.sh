@@ -12,7 +12,7 @@ my (%at, %places);
 for my $file (@ARGV) {
 	open my $in, '<', $file or die "$file: $!";
 	my $text = do { local $/; <$in> };
-	while ($text =~ /\b(?:p3_say|OPT_NO|p3_rdv_tell|p3_rdv_breach|tell|breach|(?:\w+_)?say_cannot)\s*\((?:\s*[ri]\s*,)*\s*
+	while ($text =~ /\b(?:p3_say|OPT_NO|conf\.say|p3_rdv_breach|(?:\w+_)?say_cannot)\s*\((?:\s*[ri]\s*,)*\s*
 			((?:$string|PRI\w+|P3_\w+|\s)+)/gx) {
 		my $format = $1;
 		$format =~ s/(PRI\w+|P3_\w+)/"d"/g;

@@ -7,6 +7,7 @@
 #include "shm/layout.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -28,10 +29,14 @@ static void must(bool truth, const char *what)
 	abort();
 }
 
-static void say(void *arg, const char *line)
+static void say(const char *fmt, ...)
 {
-	(void)arg;
-	fprintf(stderr, "rendezvous: %s\n", line);
+	va_list args;
+	va_start(args, fmt);
+	fputs("rendezvous: ", stderr);
+	vfprintf(stderr, fmt, args);
+	fputc('\n', stderr);
+	va_end(args);
 }
 
 static void *serve(void *arg)
@@ -60,7 +65,7 @@ struct starter *starter_new(uint32_t n, uint32_t cpus, bool apart, int *sock)
 		int pair[2];
 		must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair),
 			"sockets of a node");
-		must(!p3_rdv_add(s->rdv, i, pair[0]), "a socket of the rendezvous");
+		must(!p3_rdv_add(s->rdv, i, pair[0], 0), "a socket of the rendezvous");
 		sock[i] = pair[1];
 	}
 	must(!pthread_create(&s->thread, NULL, serve, s), "thread of the rendezvous");

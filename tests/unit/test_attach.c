@@ -40,11 +40,6 @@ struct world {
 
 /* ---- yod ---- */
 
-static uint32_t started(void *arg, uint32_t node)
-{
-	return *(uint32_t *)arg + node;
-}
-
 static void serve(const int *sock)
 {
 	uint32_t self = (uint32_t)getpid();
@@ -57,17 +52,10 @@ static void serve(const int *sock)
 		.cpus = 2};
 	struct p3_rdv *rdv = p3_loop_open(&loop) ? NULL : p3_rdv_create(&conf);
 	struct p3_attach *attach;
-	struct p3_attach_conf look = {.loop = &loop,
-		.jid = self,
-		.size = NODES,
-		.rdv = rdv,
-		.hosts = -1,
-		.started_pid = started,
-		.arg = &self};
-	if (!rdv || p3_attach_create(&look, &attach))
+	if (!rdv || p3_attach_create(rdv, &attach))
 		_exit(1);
 	for (uint32_t i = 0; i < NODES; i++)
-		if (p3_rdv_add(rdv, i, sock[i]))
+		if (p3_rdv_add(rdv, i, sock[i], self + i))
 			_exit(1);
 	for (;;)
 		p3_loop_run(&loop, P3_NEVER);

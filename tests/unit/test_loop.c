@@ -19,10 +19,9 @@ struct end {
 	struct end *rival;
 };
 
-static void on_ready(void *arg, uint32_t events)
+static void on_ready(void *arg)
 {
 	struct end *e = arg;
-	(void)events;
 	e->calls++;
 	if (!e->rival)
 		return;

@@ -156,7 +156,7 @@ CASE(frames_arrive_whole_and_in_order)
 				.len = (uint64_t)LEN - (uint64_t)i},
 			sent);
 	}
-	assert_true(p3_frames_owes(&a) > LEN);
+	assert_true(p3_backlog_len(&a.owed) > LEN);
 	while (got < N) {
 		assert_int_equal(p3_frames_flush(&a), 0);
 		int rc = p3_frames_fill(&b);
@@ -168,7 +168,7 @@ CASE(frames_arrive_whole_and_in_order)
 			got++;
 		}
 	}
-	assert_int_equal(p3_frames_owes(&a), 0);
+	assert_int_equal(p3_backlog_len(&a.owed), 0);
 	close(sock[0]);
 	assert_int_equal(p3_frames_fill(&b), -EPIPE);
 	assert_int_equal(p3_frames_next(&b, &f, &bytes), -EAGAIN);

@@ -41,10 +41,10 @@ struct world {
 	struct p3_loop loop;
 	struct p3_rdv *rdv;
 	int sock[NODES];
-	pid_t started; /* the process that yod has started, of each node */
-	char said[2000];
 	unsigned open_before;
 };
+
+static char said[2000]; /* by the rendezvous, in the present case */
 
 static uint32_t count_joined(const struct world *w)
 {
@@ -60,11 +60,12 @@ static uint32_t count_queued(const struct world *w, uint32_t i)
 	return w->rdv->node[i].out.n;
 }
 
-static void hear(void *arg, const char *line)
+static void hear(const char *fmt, ...)
 {
-	struct world *w = arg;
-	strncat(w->said, line, sizeof w->said - strlen(w->said) - 2);
-	strcat(w->said, "\n");
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(said + strlen(said), sizeof said - strlen(said), fmt, args);
+	va_end(args);
 }
 
 static void settle(struct world *w)
@@ -99,15 +100,8 @@ static void wire(struct world *w, uint32_t i)
 	assert_int_equal(socketpair(AF_UNIX,
 				 SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
 		0);
-	assert_int_equal(p3_rdv_add(w->rdv, i, pair[0]), 0);
+	assert_int_equal(p3_rdv_add(w->rdv, i, pair[0], 0), 0);
 	w->sock[i] = pair[1];
-}
-
-static bool is_ending(void *arg, uint32_t node, uint32_t os_pid)
-{
-	const struct world *w = arg;
-	(void)node;
-	return p3_reap_is_ending(os_pid ? (pid_t)os_pid : w->started);
 }
 
 /* A job: its ranks, the wait behind the end of a socket, and whether ranks meet late. */
@@ -119,6 +113,7 @@ struct setting {
 static struct world *world_new(struct setting of)
 {
 	struct world *w = calloc(1, sizeof *w);
+	said[0] = 0;
 	w->open_before = descriptors_of("self");
 	struct p3_rdv_conf conf = {.loop = &w->loop,
 		.size = of.size,
@@ -128,10 +123,8 @@ static struct world *world_new(struct setting of)
 		.jid = 77,
 		.cpus = 2,
 		.eof_ms = of.eof_ms,
-		.ends = is_ending,
-		.ends_arg = w,
-		.say = hear,
-		.say_arg = w};
+		.ends = p3_reap_is_ending,
+		.say = hear};
 	assert_int_equal(p3_loop_open(&w->loop), 0);
 	w->rdv = p3_rdv_create(&conf);
 	assert_non_null(w->rdv);
@@ -622,16 +615,16 @@ RDV_CASE(rdv_refuses_another_layout, PLAIN)
 	struct p3_job_msg m = expect(w, 1, P3_JOB_REFUSED);
 	assert_int_equal(m.layout, LAYOUT);
 	assert_int_not_equal(m.status, 0);
-	assert_non_null(strstr(w->said, "rank 1: layout 0000000000000999 "));
-	assert_non_null(strstr(w->said, "is not 0000000000abcdef, that of this yod"));
-	w->said[0] = 0;
+	assert_non_null(strstr(said, "rank 1: layout 0000000000000999 "));
+	assert_non_null(strstr(said, "is not 0000000000abcdef, that of this yod"));
+	said[0] = 0;
 	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 0x999});
 	expect(w, 1, P3_JOB_REFUSED);
 	enter(w, 0, 5);
 	expect(w, 0, P3_JOB_WELCOME);
 	expect_about(w, 0, P3_JOB_BORN, 0, 5);
 	expect(w, 0, P3_JOB_JOINED);
-	assert_string_equal(w->said, "");
+	assert_string_equal(said, "");
 	say(w, 0, P3_JOB_BARRIER);
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).status, EPIPE);
 }
@@ -653,7 +646,7 @@ RDV_CASE(rdv_cuts_off_garbage, PLAIN)
 	char words[60];
 	snprintf(words, sizeof words, "rank 2: speaks version %u of yod's protocol",
 		p3_job_version(m.magic));
-	assert_non_null(strstr(w->said, words));
+	assert_non_null(strstr(said, words));
 }
 
 RDV_CASE(rdv_cuts_off_an_empty_packet, PLAIN)
@@ -810,7 +803,7 @@ RDV_CASE(rdv_ignores_a_forked_child, PLAIN)
 	expect_silence(w, 0);
 	expect_silence(w, 1);
 	assert_int_equal(count_joined(w), 2);
-	assert_non_null(strstr(w->said, "ignored"));
+	assert_non_null(strstr(said, "ignored"));
 }
 
 /* ---- cases: programs one after the other behind one wrapper ---- */
@@ -862,6 +855,7 @@ RDV_CASE(rdv_waits_for_the_fate_of_a_process_that_ends, FATES_SOON)
 	siginfo_t info;
 	enter(w, 0, 1);
 	pid_t pid = program(w, 1, 2, true);
+	w->rdv->node[1].started_pid = (uint32_t)pid;
 	skip_all(w, 0);
 	settle_until_heard(w, 0);
 	expect_about(w, 0, P3_JOB_BORN, 1, 2);
@@ -885,17 +879,18 @@ RDV_CASE(rdv_waits_for_the_fate_of_a_rank_that_never_joins, FATES_SOON)
 	hello(w, 0);
 	skip_all(w, 0);
 	say(w, 0, P3_JOB_BARRIER);
-	w->started = fork();
-	if (!w->started)
+	pid_t pid = fork();
+	if (!pid)
 		_exit(5);
-	assert_int_equal(waitid(P_PID, (id_t)w->started, &info, WEXITED | WNOWAIT), 0);
+	w->rdv->node[3].started_pid = (uint32_t)pid;
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	hang_up(w, 3);
 	settle_for(w, 100);
 	expect_silence(w, 0);
 	p3_rdv_ended(w->rdv, 3, 5 << 8);
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).ended, 3);
-	assert_int_equal(waitpid(w->started, NULL, 0), w->started);
-	w->started = getpid();
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	w->rdv->node[2].started_pid = (uint32_t)getpid();
 	hang_up(w, 2);
 	while (w->rdv->node[2].state != NODE_GONE)
 		p3_loop_run(&w->loop, p3_now_ms() + 5);
@@ -995,7 +990,7 @@ RDV_CASE(rdv_cuts_off_one_that_asks_and_never_reads, PLAIN)
 		assert_true(count_queued(w, 0) <= 4 * NODES + 64);
 	}
 	assert_int_equal(rc, -EPIPE);
-	assert_non_null(strstr(w->said, "does not read"));
+	assert_non_null(strstr(said, "does not read"));
 	hello(w, 1);
 	expect(w, 1, P3_JOB_WELCOME);
 }
@@ -1254,10 +1249,10 @@ RDV_CASE(rdv_takes_a_socket_once, PLAIN)
 {
 	int pair[2];
 	socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
-	assert_int_equal(p3_rdv_add(w->rdv, NODES, pair[0]), -EINVAL);
-	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0]), -EBUSY);
+	assert_int_equal(p3_rdv_add(w->rdv, NODES, pair[0], 0), -EINVAL);
+	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0], 0), -EBUSY);
 	die(w, 0);
-	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0]), 0);
+	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0], 0), 0);
 	close(pair[1]);
 }
 

@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,10 +219,14 @@ static int live(struct far_end *e, int sock)
 
 /* ---- the launcher's side ---- */
 
-static void say(void *arg, const char *line)
+static void say(const char *fmt, ...)
 {
-	(void)arg;
-	fprintf(stderr, "farperf: %s\n", line);
+	va_list args;
+	va_start(args, fmt);
+	fputs("farperf: ", stderr);
+	vfprintf(stderr, fmt, args);
+	fputc('\n', stderr);
+	va_end(args);
 }
 
 static void start(struct p3_rdv *rdv, struct far_end *e)
@@ -230,7 +235,7 @@ static void start(struct p3_rdv *rdv, struct far_end *e)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		far_die("socketpair", strerror(errno));
 	fflush(stdout);
-	if (p3_rdv_add(rdv, e->rank, pair[0])) /* before the process speaks */
+	if (p3_rdv_add(rdv, e->rank, pair[0], 0)) /* before the process speaks */
 		far_die("p3_rdv_add", strerror(errno));
 	e->pid = fork();
 	if (e->pid == 0)
