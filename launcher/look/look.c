@@ -76,15 +76,15 @@ static void look_unmap(struct p3_look_node *n)
 
 /* Map the published segment and the host segment (-1: none) of an incarnation.  Return
  * 0 or -errno; the descriptors stay the caller's. */
-static int look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned nfds,
+static int look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS],
 	const struct p3_attach_msg *msg)
 {
 	int rc = 0;
-	for (unsigned k = 0; k < nfds && !rc; k++)
+	for (unsigned k = 0; k < P3_ATTACH_FDS && !rc && fds[k] >= 0; k++)
 		rc = look_map_one(fds[k], &n->seg[k]);
 	if (rc)
 		look_unmap(n);
-	else if (nfds) /* else the node is gone, or yod could send none now */
+	else if (fds[0] >= 0) /* else the node is gone, or yod could send none now */
 		n->mapped = msg->incarnation;
 	n->remains = n->mapped && msg->remains;
 	return rc;
@@ -286,7 +286,6 @@ int p3_look_connect_hosts(uint32_t pid)
 struct parcel {
 	struct p3_attach_msg msg;
 	int fds[P3_ATTACH_FDS];
-	unsigned nfds;
 };
 
 union control {
@@ -294,13 +293,7 @@ union control {
 	char bytes[CMSG_SPACE(P3_ATTACH_FDS * sizeof(int))];
 };
 
-static void look_drop_fds(struct parcel *p)
-{
-	while (p->nfds)
-		close(p->fds[--p->nfds]);
-}
-
-/* Receive a packet of yod.  The caller drops its descriptors. */
+/* Receive a packet of yod.  The caller closes its descriptors. */
 static int look_receive(struct p3_look *look, enum p3_attach_op op, struct parcel *p)
 {
 	union control control;
@@ -321,18 +314,16 @@ static int look_receive(struct p3_look *look, enum p3_attach_op op, struct parce
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	struct cmsghdr *c = CMSG_FIRSTHDR(&hdr);
-	p->nfds = 0;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		p->nfds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(p->fds, CMSG_DATA(c), p->nfds * sizeof(int));
-	}
+	memset(p->fds, 0xff, sizeof p->fds);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(p->fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	int rc = n == 0                                                  ? -EPIPE
 		 : n != sizeof p->msg || p->msg.magic != P3_ATTACH_MAGIC ? -EPROTO
 		 : p->msg.op == P3_ATTACH_REFUSED                        ? -EPERM
 		 : p->msg.op != op                                       ? -EPROTO
 									 : 0;
 	if (rc)
-		look_drop_fds(p);
+		p3_close_fds(p->fds, P3_ATTACH_FDS);
 	return rc;
 }
 
@@ -355,7 +346,7 @@ static int look_ask_yod(struct p3_look *look)
 	int rc = look_ask(look, P3_ATTACH_LOOK, 0, P3_ATTACH_JOB, &p);
 	if (rc)
 		return rc;
-	look_drop_fds(&p);
+	p3_close_fds(p.fds, P3_ATTACH_FDS);
 	if (!p.msg.size || (look->node && look->job.size != p.msg.size))
 		return -EPROTO;
 	look->job = p.msg;
@@ -367,7 +358,7 @@ static int look_ask_yod(struct p3_look *look)
 		rc = look_receive(look, P3_ATTACH_NODE, &p);
 		if (rc)
 			break;
-		look_drop_fds(&p);
+		p3_close_fds(p.fds, P3_ATTACH_FDS);
 		rc = p.msg.node != i ? -EPROTO : 0;
 		if (!rc)
 			look->node[i].msg = p.msg;
@@ -380,8 +371,8 @@ static int look_ask_yod(struct p3_look *look)
 		rc = look_ask(look, P3_ATTACH_SEGMENTS, i, P3_ATTACH_SEGMENTS, &p);
 		if (rc)
 			break;
-		rc = look_map(n, p.fds, p.nfds, &p.msg);
-		look_drop_fds(&p);
+		rc = look_map(n, p.fds, &p.msg);
+		p3_close_fds(p.fds, P3_ATTACH_FDS);
 	}
 	return rc;
 }
@@ -394,18 +385,19 @@ static int look_ask_hosts(struct p3_look *look)
 	int rc = look_ask(look, P3_ATTACH_HOSTS, 0, P3_ATTACH_HOSTS, &p);
 	if (rc)
 		return rc;
-	if (p.nfds && (fstat(p.fds[0], &st) || st.st_size < 0 ||
-			      (uint64_t)st.st_size > P3_MAX_NODES * sizeof *look->host))
+	if (p.fds[0] >= 0 &&
+		(fstat(p.fds[0], &st) || st.st_size < 0 ||
+			(uint64_t)st.st_size > P3_MAX_NODES * sizeof *look->host))
 		rc = -EPROTO;
 	size_t n = (size_t)st.st_size / sizeof *look->host, len = n * sizeof *look->host;
 	if (!rc && !(look->host = malloc(len + 1)))
 		rc = -ENOMEM;
-	if (!rc && p.nfds && pread(p.fds[0], look->host, len, 0) != (ssize_t)len)
+	if (!rc && p.fds[0] >= 0 && pread(p.fds[0], look->host, len, 0) != (ssize_t)len)
 		rc = -EPROTO;
 	for (size_t i = 0; i < n && !rc; i++)
 		look->host[i].name[sizeof look->host[i].name - 1] = '\0';
 	look->hosts = rc ? 0 : (uint32_t)n;
-	look_drop_fds(&p);
+	p3_close_fds(p.fds, P3_ATTACH_FDS);
 	return rc;
 }
 
@@ -521,11 +513,8 @@ static int look_take_member(struct p3_look *look, uint32_t i, uint32_t slot, uin
 	n->msg.os_pid = pid;
 	n->msg.inited = pid != 0;
 	look_open_segments(pid, fds);
-	if (slot != P3_DOMAIN_NO_SLOT && p3_domain_is_over(&look->domain, slot, pid) &&
-		fds[0] >= 0) {
-		close(fds[0]);
-		fds[0] = -1;
-	}
+	if (slot != P3_DOMAIN_NO_SLOT && p3_domain_is_over(&look->domain, slot, pid))
+		p3_close_fds(fds, P3_ATTACH_FDS);
 	/* Read the header by pread(), which returns less behind the end of the file: an
 	 * access through a mapping would raise SIGBUS there. */
 	if (fds[0] >= 0 && fcntl(fds[0], F_GET_SEALS) >= 0 &&
@@ -536,10 +525,9 @@ static int look_take_member(struct p3_look *look, uint32_t i, uint32_t slot, uin
 	}
 	look_unmap_stale(n);
 	if (n->msg.incarnation && !n->mapped)
-		(void)look_map(n, fds, fds[1] < 0 ? 1 : P3_ATTACH_FDS, &n->msg);
+		(void)look_map(n, fds, &n->msg);
 	n->msg.state = n->mapped ? P3_RDV_JOINED : P3_RDV_NEVER_JOINED;
-	for (unsigned k = 0; k < P3_ATTACH_FDS; k++)
-		p3_close(fds[k]);
+	p3_close_fds(fds, P3_ATTACH_FDS);
 	return 0;
 }
 

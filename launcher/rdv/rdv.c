@@ -393,25 +393,20 @@ static bool rdv_take_packet(struct p3_rdv *r, uint32_t i)
 			    "off; raise ulimit -Hn, or use fewer nodes",
 			i);
 		p3_rdv_cut_off(r, i);
-		return false;
-	}
-	if (rc == -EPROTONOSUPPORT) {
+	} else if (rc == -EPROTONOSUPPORT) {
 		char text[80];
 		snprintf(text, sizeof text,
 			"speaks version %u of yod's protocol, this yod %u",
 			p3_job_version(p.msg.magic), p3_job_version(P3_JOB_MAGIC));
 		p3_rdv_breach(r, i, text);
-		return false;
-	}
-	if (rc == -EPROTO) {
+	} else if (rc == -EPROTO) {
 		p3_rdv_breach(r, i, "sends what is no packet of this yod");
-		return false;
-	}
-	if (rc) {
+	} else if (rc) {
 		p3_rdv_sock_close(r, i);
 		p3_rdv_node_lost(r, i);
-		return false;
 	}
+	if (rc)
+		return false;
 	/* If SO_PASSCRED was not set when the packet was sent, take the process that made
 	 * the socket for the sender. */
 	struct ucred cred;

@@ -28,11 +28,6 @@ static void js_put(struct writer *w, json_t *o)
 	json_decref(o);
 }
 
-static double js_us(int64_t ns)
-{
-	return (double)ns / 1e3;
-}
-
 /* ---- names of processes and threads ---- */
 
 static void js_name_track(struct writer *w, const char *what, uint32_t node,
@@ -95,8 +90,8 @@ static void js_show_slice(void *arg, const struct td_slice *s)
 		snprintf(name, sizeof name, "%s%s%s", s->name, *value ? " " : "", value);
 	js_put(w, json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:o}", "ph", "X", "name",
 			  name, "pid", N(s->node), "tid", N(s->thread), "ts",
-			  js_us(s->from), "dur", js_us(s->to - s->from), "cat",
-			  td_point(ev->e.point), "args", js_args_of(w->t, ev)));
+			  (double)s->from / 1e3, "dur", (double)(s->to - s->from) / 1e3,
+			  "cat", td_point(ev->e.point), "args", js_args_of(w->t, ev)));
 }
 
 /* ---- long transfers ---- */
@@ -107,7 +102,7 @@ static void js_show_async(struct writer *w, const char *ph, const struct td_even
 	bool served = begin->e.value == P3_TRACE_SERVED;
 	js_put(w, json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:o, s:o*}", "ph", ph, "name",
 			  served ? "bytes are read" : "bytes are moved", "pid",
-			  N(begin->e.node), "tid", N(0), "ts", js_us(ns), "cat",
+			  N(begin->e.node), "tid", N(0), "ts", (double)ns / 1e3, "cat",
 			  "transfer", "id", json_sprintf("%u.%u", begin->e.node, id),
 			  "args", *ph == 'b' ? js_args_of(w->t, begin) : NULL));
 }
@@ -153,11 +148,12 @@ int td_json(const struct td_trace *t, const struct td_filter *f, FILE *out)
 		unsigned n = td_stops(t, f, &t->message[i], stop);
 		for (unsigned k = 0; k < n && n > 1; k++) {
 			const char *ph = !k ? "s" : k + 1 < n ? "t" : "f";
-			js_put(&w, json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:I, s:s*}",
-					   "ph", ph, "name", "message", "pid",
-					   N(stop[k].node), "tid", N(stop[k].thread),
-					   "ts", js_us(stop[k].ns), "cat", "message",
-					   "id", N(i), "bp", *ph == 'f' ? "e" : NULL));
+			js_put(&w,
+				json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:I, s:s*}",
+					"ph", ph, "name", "message", "pid",
+					N(stop[k].node), "tid", N(stop[k].thread), "ts",
+					(double)stop[k].ns / 1e3, "cat", "message", "id",
+					N(i), "bp", *ph == 'f' ? "e" : NULL));
 		}
 	}
 	js_show_transfers(&w);

@@ -162,16 +162,6 @@ static int load_no_memory(void)
 	return -ENOMEM;
 }
 
-/* Hand the trace out, or free it after a failure. */
-static int load_end(struct td_trace *t, int rc, struct td_trace *trace_out)
-{
-	if (rc)
-		td_free(t);
-	else
-		*trace_out = *t;
-	return rc;
-}
-
 /* ---- blocks ---- */
 
 static int load_grow(struct td_trace *t, uint32_t events)
@@ -619,7 +609,10 @@ int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out)
 	}
 	rc = rc ? rc : load_in_order(&t, scales);
 	free(scales);
-	return load_end(&t, rc, trace_out);
+	if (rc)
+		td_free(&t);
+	*trace_out = t;
+	return rc;
 }
 
 /* ---- a job ---- */
@@ -673,5 +666,8 @@ int td_load_job(uint32_t pid, struct td_trace *trace_out)
 		return load_no_job(pid, rc);
 	rc = load_read_job(&t, look);
 	p3_look_close(look);
-	return load_end(&t, rc, trace_out);
+	if (rc)
+		td_free(&t);
+	*trace_out = t;
+	return rc;
 }

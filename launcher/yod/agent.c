@@ -38,9 +38,8 @@ static void agent_add_trace_room(struct p3_agent *a, uint64_t n)
 	agent_send_trace(a);
 }
 
-ssize_t p3_agent_trace(void *agent, const void *bytes, size_t len)
+ssize_t p3_agent_trace(struct p3_agent *a, const void *bytes, size_t len)
 {
-	struct p3_agent *a = agent;
 	bool added = p3_backlog_add(&a->trace, bytes, len);
 	agent_send_trace(a);
 	return added ? (ssize_t)len : -1;
@@ -180,9 +179,8 @@ bool p3_agent_await_go(struct p3_agent *a)
 	return !rc && f.op == P3_FRAME_GO;
 }
 
-void p3_agent_clean(void *agent)
+void p3_agent_clean(const struct p3_agent *a)
 {
-	struct p3_agent *a = agent;
 	struct p3_domain d;
 	struct p3_domain_why why;
 	if (a->domain && !p3_domain_open(&d, P3_DOMAIN_BASE, a->domain, &why))

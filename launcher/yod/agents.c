@@ -22,7 +22,6 @@
 
 #define EOF_MS      1000 /* from the end of a remote shell's output to its own end */
 #define LOOK_MS     1000 /* between looks at ending agents */
-#define SWEEP_MS    5000
 #define FDS_OF_RANK 2
 #define FDS_OF_HOST 4
 #define FDS         64
@@ -98,10 +97,10 @@ static void agents_end(void *arg, bool now)
 		uplink_cut(&a->link[h]);
 }
 
-static void uplink_fail(struct p3_agents *a, int status)
+static void agents_fail(struct p3_agents *a, int status, bool now)
 {
 	p3_control_decide(&a->c, status);
-	agents_end(a, false);
+	agents_end(a, now);
 }
 
 /* ---- starting ---- */
@@ -228,10 +227,9 @@ static bool uplink_take_of_rank(
 		return false;
 	switch (f->op) {
 	case P3_FRAME_STARTED:
-		if (rank->started)
+		if (rank->pid)
 			return false;
 		rank->pid = f->value;
-		rank->started = true;
 		return true;
 	case P3_FRAME_OUTPUT:
 		return stream && (!f->len || p3_forward_take(a, i, bytes, f->len));
@@ -242,7 +240,7 @@ static bool uplink_take_of_rank(
 	case P3_FRAME_OUTPUT_END:
 		return stream && p3_forward_take(a, i, NULL, 0);
 	case P3_FRAME_ENDED:
-		if (!rank->started || rank->ended)
+		if (!rank->pid || rank->ended)
 			return false;
 		rank->ended = true;
 		if (!f->value || a->c.stage != P3_GOING)
@@ -278,7 +276,7 @@ static bool uplink_take_of_host(
 		return true;
 	case P3_FRAME_REFUSED:
 		l->state = P3_UPLINK_DONE;
-		uplink_fail(a, f->value);
+		agents_fail(a, f->value, false);
 		return true;
 	case P3_FRAME_READY:
 		if (l->state != P3_UPLINK_GREETED)
@@ -316,7 +314,7 @@ static void uplink_cut_off(struct p3_uplink *l)
 {
 	l->state = P3_UPLINK_LOST;
 	uplink_cut(l);
-	uplink_fail(l->agents, P3_STATUS_YOD);
+	agents_fail(l->agents, P3_STATUS_YOD, false);
 }
 
 static void uplink_on_garbage(struct p3_uplink *l)
@@ -365,7 +363,7 @@ static void uplink_cut(struct p3_uplink *l)
 	close(l->rsh.from);
 	close(l->rsh.to);
 	l->over_at = p3_now_ms() + EOF_MS;
-	p3_query_lose(l->agents->query, (uint32_t)(l - l->agents->link));
+	p3_query_take(l->agents->query, (uint32_t)(l - l->agents->link), NULL, NULL);
 	if (!l->host->first)
 		p3_taps_close(l->agents->input, 0);
 }
@@ -452,7 +450,7 @@ static void uplink_on_lost(struct p3_uplink *l)
 			h->first + h->size - 1, a->rsh.argv[0], how,
 			a->opt->keep_going ? "the others go on" : "ending the job");
 	if (a->c.stage == P3_GOING && (!went || !a->opt->keep_going))
-		uplink_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD);
+		agents_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD, false);
 	p3_control_decide(&a->c, 128 + SIGKILL);
 }
 
@@ -521,12 +519,6 @@ static void agents_reap_shells(void *arg)
 
 /* ---- the loop ---- */
 
-static void agents_fail_start(struct p3_agents *a)
-{
-	p3_control_decide(&a->c, P3_STATUS_YOD);
-	agents_end(a, true);
-}
-
 /* Give up agents that do not end although they were told to.  Count looks, since a yod
  * that was stopped, with its agents, has not given them the time that the clock shows. */
 static void agents_on_slow(struct p3_agents *a)
@@ -556,7 +548,7 @@ static void agents_turn(void *arg)
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		uplink_see_wait(&a->link[h]);
 	if (uplink_start_more(a))
-		agents_fail_start(a);
+		agents_fail(a, P3_STATUS_YOD, true);
 }
 
 static bool agents_are_left(void *arg)
@@ -616,7 +608,7 @@ static int agents_open_traces(struct p3_agents *a)
 		if (asprintf(&name, "%.*s.%s%s", stem, path, a->hosts->host[h].name,
 			    path + stem) < 0)
 			return -ENOMEM;
-		int rc = p3_tracefile_open(name, NULL, NULL, &a->link[h].trace);
+		int rc = p3_tracefile_open(name, NULL, &a->link[h].trace);
 		free(name);
 		if (rc)
 			return rc;
@@ -722,11 +714,11 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	}
 	a->jid = jid;
 	if (agents_start(a, guard)) {
-		agents_fail_start(a);
+		agents_fail(a, P3_STATUS_YOD, true);
 		a->c.drain_at = 0;
 	}
 	p3_control_run(&a->c);
-	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
+	(void)p3_reap_sweep(); /* the guard says so if any are left */
 	bool whole = agents_close_traces(a);
 	whole &= p3_forward_say_lost(a) &&
 		 !(a->c.output && p3_output_is_lost(a->c.output));

@@ -106,6 +106,7 @@ void p3_agents_on_gone(struct p3_agents *a, uint32_t rank)
 		return;
 	a->rank[rank].gone = true;
 	a->gone_n++;
+	a->barrier_since = P3_NEVER; /* the agents fail it */
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GONE, .node = rank}, NULL);
 	agents_see_to_cards(a);
 }

@@ -202,7 +202,7 @@ int p3_control_open(struct p3_control *c, const struct p3_guard *guard)
 	c->alive = (struct p3_loop_fd){
 		.fd = guard->alive_fd, .on = control_on_guard_gone, .arg = c};
 	c->signals = (struct p3_loop_fd){
-		.fd = p3_signals_fd(), .on = control_on_signals, .arg = c};
+		.fd = p3_signals_fd(false), .on = control_on_signals, .arg = c};
 	int rc = p3_loop_open(&c->loop);
 	rc = rc ? rc : p3_loop_watch(&c->loop, &c->signals, EPOLLIN);
 	rc = rc ? rc : p3_loop_watch(&c->loop, &c->alive, EPOLLIN);

@@ -17,20 +17,14 @@ ssize_t p3_backlog_read(struct p3_backlog *b, int fd, size_t most)
 	char *to = p3_backlog_room(b, most);
 	if (!to)
 		return -ENOMEM;
-	ssize_t n;
-	do
-		n = read(fd, to, most);
-	while (n < 0 && errno == EINTR);
+	ssize_t n = read(fd, to, most);
 	b->end += n > 0 ? (size_t)n : 0;
 	return n > 0 ? n : !n || errno == ECONNRESET ? -EPIPE : -errno;
 }
 
 ssize_t p3_backlog_write(struct p3_backlog *b, int fd)
 {
-	ssize_t n;
-	do
-		n = write(fd, p3_backlog_bytes(b), p3_backlog_len(b));
-	while (n < 0 && errno == EINTR);
+	ssize_t n = write(fd, p3_backlog_bytes(b), p3_backlog_len(b));
 	if (n < 0)
 		return -errno;
 	p3_backlog_take(b, (size_t)n);

@@ -85,8 +85,8 @@ static inline void p3_backlog_free(struct p3_backlog *b)
 	*b = (struct p3_backlog){.at = NULL};
 }
 
-/* Read n bytes at most from a descriptor.  Return their number, or -EPIPE at the end of
- * file or of the connection, or another -errno. */
+/* Read n bytes at most from a descriptor that does not block.  Return their number, or
+ * -EPIPE at the end of file or of the connection, or another -errno. */
 ssize_t p3_backlog_read(struct p3_backlog *b, int fd, size_t n);
 /* Write to a descriptor.  Return the number of bytes that it has taken, or -errno. */
 ssize_t p3_backlog_write(struct p3_backlog *b, int fd);

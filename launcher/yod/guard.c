@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define BACKGROUND_MS 300
-#define SWEEP_MS      5000
 #define SWEEP_TRIES   2
 #define GRACE_TURN_US 5000
 #define STATUS_OF(s)  (WIFEXITED(s) ? WEXITSTATUS(s) : 128 + WTERMSIG(s))
@@ -141,7 +140,8 @@ static void guard_on_signals(void *arg)
 	}
 }
 
-static _Noreturn void guard_run(struct guard_ends *e, const struct p3_guard_duty *duty)
+static _Noreturn void guard_run(
+	struct guard_ends *e, int grace_ms, struct p3_agent *agent)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	bool ended = false;
@@ -170,31 +170,31 @@ static _Noreturn void guard_run(struct guard_ends *e, const struct p3_guard_duty
 		       "job",
 			(int)e->yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	/* Reap children that end by themselves. */
-	int64_t end = p3_now_ms() + duty->grace_ms;
-	while (duty->grace_ms && (pid = p3_reap_any()) >= 0 && p3_now_ms() < end)
+	int64_t end = p3_now_ms() + grace_ms;
+	while (grace_ms && (pid = p3_reap_any()) >= 0 && p3_now_ms() < end)
 		if (pid)
 			p3_reap_take(pid);
 		else
 			usleep(GRACE_TURN_US);
-	while (tries < SWEEP_TRIES && !p3_reap_sweep(SWEEP_MS))
+	while (tries < SWEEP_TRIES && !p3_reap_sweep())
 		tries++;
 	if (tries == SWEEP_TRIES)
 		p3_say("some processes of the job do not end (see ps: state D?); left "
 		       "behind");
-	if (duty->last)
-		duty->last(duty->arg);
+	if (agent)
+		p3_agent_clean(agent);
 	tty_restore(&e->tty);
 	p3_output_close(lines, false);
 	_exit(STATUS_OF(status));
 }
 
-int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
+int p3_guard_split(int grace_ms, struct p3_agent *agent, struct p3_guard *guard_out)
 {
 	static struct guard_ends e;
 	struct p3_guard g;
 	int rc = p3_loop_open(&e.loop);
 	e.signals = (struct p3_loop_fd){
-		.fd = p3_signals_fd(), .on = guard_on_signals, .arg = &e};
+		.fd = p3_signals_fd(false), .on = guard_on_signals, .arg = &e};
 	if (rc || e.signals.fd < 0)
 		return rc ? rc : e.signals.fd;
 	if (pipe2(e.alive, O_CLOEXEC) || prctl(PR_SET_CHILD_SUBREAPER, 1))
@@ -215,7 +215,7 @@ int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
 		if (g.stdin_fd != STDIN_FILENO)
 			close(g.stdin_fd);
 		e.yod = yod;
-		guard_run(&e, duty);
+		guard_run(&e, grace_ms, agent);
 	}
 	FAULT_POINT("yod.split");
 	setpgid(0, 0);

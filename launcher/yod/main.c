@@ -168,8 +168,7 @@ static int main_be_agent(void)
 		rc = P3_STATUS_YOD;
 	if (rc != P3_OPT_RUN)
 		return rc;
-	struct p3_guard_duty duty = {.last = p3_agent_clean, .arg = agent};
-	rc = p3_guard_split(&duty, &guard);
+	rc = p3_guard_split(0, agent, &guard);
 	if (rc) {
 		rc = main_say_cannot(
 			"cannot start the agent", rc, "see ulimit -u and ulimit -n");
@@ -208,7 +207,6 @@ int main(int argc, char **argv)
 	static struct p3_opt opt;
 	static struct p3_place place;
 	struct p3_guard guard;
-	struct p3_guard_duty duty = {.grace_ms = 0};
 	int rc;
 	/* Open missing standard descriptors: else a socket of yod could become a
 	 * node's stdout.  Output to a missing stdout fails nevertheless: it would be
@@ -231,9 +229,7 @@ int main(int argc, char **argv)
 	/* the pid that users see as yod's; never 0 or ~0 */
 	uint32_t jid = (uint32_t)getpid();
 	p3_signals_take();
-	if (opt.hosts.n)
-		duty.grace_ms = P3_AGENTS_GRACE_MS;
-	rc = p3_guard_split(&duty, &guard);
+	rc = p3_guard_split(opt.hosts.n ? P3_AGENTS_GRACE_MS : 0, NULL, &guard);
 	if (rc)
 		return main_say_cannot(
 			"cannot start the launcher", rc, "see ulimit -u and ulimit -n");

@@ -260,16 +260,12 @@ static void query_on_report(struct p3_query *q, struct asker *k, uint32_t host,
 void p3_query_take(
 	struct p3_query *q, uint32_t host, const struct p3_frame *f, const char *bytes)
 {
-	for (uint32_t i = 0; q && i < P3_QUERY_MOST; i++)
-		if (q->asker[i].number && q->asker[i].number == f->number)
-			query_on_report(q, &q->asker[i], host, f->value, bytes, f->len);
-}
-
-void p3_query_lose(struct p3_query *q, uint32_t host)
-{
-	for (uint32_t i = 0; q && i < P3_QUERY_MOST; i++)
-		if (q->asker[i].number)
-			query_on_report(q, &q->asker[i], host, EPIPE, NULL, 0);
+	for (uint32_t i = 0; q && i < P3_QUERY_MOST; i++) {
+		struct asker *k = &q->asker[i];
+		if (k->number && (!f || k->number == f->number))
+			query_on_report(
+				q, k, host, f ? f->value : EPIPE, bytes, f ? f->len : 0);
+	}
 }
 
 /* ---- questions ---- */

@@ -46,24 +46,17 @@ void p3_signals_take(void)
 	sigaction(SIGCHLD, &standard, &signals_were.child);
 }
 
-int p3_signals_fd(void)
-{
-	int fd = signalfd(-1, &signals_taken, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : fd;
-}
-
 bool p3_signals_ends(int sig)
 {
 	return sig == SIGINT || sig == SIGTERM || sig == SIGQUIT || sig == SIGHUP;
 }
 
-int p3_signals_end_fd(void)
+int p3_signals_fd(bool ends)
 {
-	sigset_t set;
-	sigemptyset(&set);
-	for (int sig = 1; sig < NSIG; sig++)
-		if (p3_signals_ends(sig) && sigismember(&signals_taken, sig) == 1)
-			sigaddset(&set, sig);
+	sigset_t set = signals_taken;
+	for (int sig = 1; sig < NSIG && ends; sig++)
+		if (!p3_signals_ends(sig))
+			sigdelset(&set, sig);
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
@@ -89,6 +82,7 @@ void p3_signals_give_back(void)
 
 /* ---- ends of children ---- */
 
+#define SWEEP_MS      5000
 #define SWEEP_TURN_US 2000
 #define EXITING       0x4u /* a flag of the kernel, PF_EXITING */
 #define KILLED        (1ul << (SIGKILL - 1))
@@ -173,9 +167,9 @@ static void reap_kill_children(void)
 
 /* The children of a killed child become children of this process, and the next turn kills
  * them. */
-bool p3_reap_sweep(int ms)
+bool p3_reap_sweep(void)
 {
-	int64_t end = p3_now_ms() + ms;
+	int64_t end = p3_now_ms() + SWEEP_MS;
 	for (;;) {
 		pid_t pid = p3_reap_any();
 		if (pid < 0)

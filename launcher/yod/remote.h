@@ -132,7 +132,7 @@ void p3_agent_refuse(struct p3_agent *agent, int status);
  * does not start. */
 bool p3_agent_await_go(struct p3_agent *agent);
 /* Remove what killed processes have left of the domain; the guard calls it last. */
-void p3_agent_clean(void *agent);
+void p3_agent_clean(const struct p3_agent *agent);
 
 /* ---- in the loop of run.c ---- */
 
@@ -145,9 +145,9 @@ int p3_agent_open(struct p3_agent *agent, struct p3_loop *loop, struct p3_taps *
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg);
 /* Send the last frames, wait until yod has taken them, and close the connection. */
 void p3_agent_close(struct p3_agent *agent);
-/* Send bytes of this host's trace file, as yod has room for them.  Return their number, or
- * -1 if out of memory. */
-ssize_t p3_agent_trace(void *agent, const void *bytes, size_t len);
+/* Send bytes of this host's trace file, as yod has room for them.  Return their number,
+ * or -1 if out of memory. */
+ssize_t p3_agent_trace(struct p3_agent *agent, const void *bytes, size_t len);
 /* Return true if output or traces are left, and yod is there. */
 bool p3_agent_has_output(const struct p3_agent *agent);
 
@@ -214,10 +214,9 @@ void p3_query_destroy(struct p3_query *query);
 /* Ask what the job waits for, and print the answers.  Return true if some are yet to
  * come. */
 bool p3_query_begin_own(struct p3_query *query);
-/* Take the report of a host; note that there will be none. */
+/* Take the report of a host; f NULL: there will be none. */
 void p3_query_take(struct p3_query *query, uint32_t host, const struct p3_frame *f,
 	const char *bytes);
-void p3_query_lose(struct p3_query *query, uint32_t host);
 
 /*
  * agents - a job on several hosts: yod's side
@@ -301,8 +300,8 @@ struct p3_uplink {
 };
 
 struct p3_agents_rank {
-	pid_t pid;
-	bool started, ended;
+	pid_t pid; /* 0: it has not started */
+	bool ended;
 	bool lost;   /* bytes of its output could not be written */
 	bool gone;   /* it will never come to a barrier */
 	bool carded; /* its card has come */

@@ -21,8 +21,7 @@
 #define SLOW_MS  1000 /* time after SIGTERM until yod names the running nodes */
 #define KILL_MS  5000 /* time after which yod gives up killed nodes */
 #define EOF_MS   200  /* from the end of a node's socket to a look at its process */
-#define SWEEP_MS 5000
-#define LOOK_FDS 64 /* descriptors for processes that look at the job, and the like */
+#define LOOK_FDS 64   /* descriptors for processes that look at the job, and the like */
 
 enum life { UNBORN, RUNS, ENDED, REAPED };
 
@@ -75,24 +74,20 @@ static void run_ask_nodes(struct run *r, int sig)
 	r->c.stopped_at = 0;
 }
 
-static void run_kill_job(struct run *r)
+/* End the job: as after a failure, or now. */
+static void run_end(void *arg, bool now)
 {
-	if (r->reporting)
-		p3_answers_end(r->answers);
-	run_ask_nodes(r, SIGKILL);
-	r->c.turn_at = P3_NEVER;
-	p3_control_enter(&r->c, P3_KILLED, KILL_MS);
-}
-
-static void run_end_job(struct run *r)
-{
-	if (r->c.stage >= P3_TERMED)
+	struct run *r = arg;
+	int64_t slow_ms = p3_earlier(r->opt->kill_after_ms / 2, SLOW_MS);
+	if (!now && r->c.stage >= P3_TERMED)
 		return;
-	int64_t slow_ms = r->opt->kill_after_ms / 2;
-	run_ask_nodes(r, SIGTERM);
-	p3_control_enter(&r->c, P3_TERMED, r->opt->kill_after_ms);
-	if (slow_ms) /* else they have no time that could be too long */
-		r->c.turn_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
+	if (now && r->reporting)
+		p3_answers_end(r->answers);
+	run_ask_nodes(r, now ? SIGKILL : SIGTERM);
+	p3_control_enter(&r->c, now ? P3_KILLED : P3_TERMED,
+		now ? KILL_MS : r->opt->kill_after_ms);
+	/* Without time to end, nodes have none that could be too long. */
+	r->c.turn_at = now || !slow_ms ? P3_NEVER : p3_now_ms() + slow_ms;
 }
 
 /* Name the nodes that yod waits for, before it kills them. */
@@ -112,20 +107,11 @@ static void run_say_slow(struct run *r)
 			(double)r->opt->kill_after_ms / 1000);
 }
 
-static void run_end(void *arg, bool now)
-{
-	struct run *r = arg;
-	if (now)
-		run_kill_job(r);
-	else
-		run_end_job(r);
-}
-
 static void run_ask_job(void *arg, int sig)
 {
 	struct run *r = arg;
 	if (sig == SIGTERM) {
-		run_end_job(r);
+		run_end(r, false);
 		return;
 	}
 	run_ask_nodes(r, sig);
@@ -135,9 +121,9 @@ static void run_ask_job(void *arg, int sig)
 static void run_next_stage(struct run *r)
 {
 	if (r->c.stage == P3_ASKED)
-		run_end_job(r);
+		run_end(r, false);
 	else if (r->c.stage == P3_TERMED)
-		run_kill_job(r);
+		run_end(r, true);
 	else if (r->runs_n) {
 		/* stop waiting for processes that SIGKILL does not end: they are in the
 		 * kernel */
@@ -236,7 +222,7 @@ static void run_node_ended(struct run *r, uint32_t i, int status)
 		r->crash_said = p3_crash_say(
 			run_prog_of(r, i), i, r->rank[i].pid, status, r->agent);
 	if (!r->agent && !r->opt->keep_going)
-		run_end_job(r);
+		run_end(r, false);
 }
 
 /* Report a node that SIGTTIN or SIGTTOU has stopped: no node gets the terminal, so
@@ -365,7 +351,7 @@ static void run_fail_start(struct run *r, int status)
 	p3_control_decide(&r->c, status);
 	if (r->agent)
 		p3_frames_tell(&r->agent->conn, P3_FRAME_REFUSED, 0, r->c.status);
-	run_kill_job(r);
+	run_end(r, true);
 }
 
 static int run_adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
@@ -392,14 +378,14 @@ static int run_adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 static int run_start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i)
 {
 	struct p3_spawned s;
-	enum p3_spawn_fault fault = P3_SPAWN_PREPARE;
-	int rc = p3_spawn_node(conf, run_prog_of(r, i), i, &s, &fault);
+	bool at_exec = false;
+	int rc = p3_spawn_node(conf, run_prog_of(r, i), i, &s, &at_exec);
 	int rc2 = !rc || rc == -EINTR ? run_adopt(r, i, &s) : 0;
 	rc = rc ? rc : rc2;
 	if (!rc || rc == -EINTR)
 		return rc;
 	int status = P3_STATUS_YOD;
-	if (fault == P3_SPAWN_EXEC)
+	if (at_exec)
 		status = p3_prog_say_cannot(run_prog_of(r, i), -rc);
 	else
 		p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or "
@@ -467,7 +453,7 @@ static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 		p3_control_on_signal(&r->c, f->value);
 		return;
 	case P3_FRAME_END:
-		run_end_job(r);
+		run_end(r, false);
 		return;
 	case P3_FRAME_KILL:
 		p3_control_kill(&r->c);
@@ -543,7 +529,7 @@ static int run_open_parts(struct run *r, uint32_t jid)
 		return -errno;
 	if (!r->agent)
 		rc = run_open_output(r);
-	r->end_fd = p3_signals_end_fd();
+	r->end_fd = p3_signals_fd(true);
 	if (r->end_fd < 0)
 		return r->end_fd;
 	if (!rc && r->agent)
@@ -627,8 +613,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->hosts_fd = r->end_fd = -1;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	if (opt->trace && p3_tracefile_open(opt->trace, agent ? p3_agent_trace : NULL,
-				  agent, &r->trace)) {
+	if (opt->trace && p3_tracefile_open(opt->trace, agent, &r->trace)) {
 		free(r);
 		return P3_STATUS_YOD;
 	}
@@ -643,7 +628,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	}
 	p3_control_run(&r->c);
 	FAULT_POINT("yod.unswept");
-	if (!p3_reap_sweep(SWEEP_MS))
+	if (!p3_reap_sweep())
 		p3_say("some processes of the job do not end (see ps: state D?); left "
 		       "behind");
 	bool whole = p3_tracefile_close(r->trace);

@@ -35,8 +35,8 @@ struct spawn_ends {
 };
 
 struct spawn_report {
-	int32_t err;
-	int32_t fault;
+	int err;
+	int at_exec;
 };
 
 /* ---- environment ---- */
@@ -187,9 +187,9 @@ static int spawn_set_cpus(const struct p3_place *place, uint32_t rank)
 	return spawn_set(P3_CONF_NIC_CPUS_ENV, list);
 }
 
-static _Noreturn void spawn_fail(int report, int err, enum p3_spawn_fault fault)
+static _Noreturn void spawn_fail(int report, int err, bool at_exec)
 {
-	struct spawn_report r = {err, (int32_t)fault};
+	struct spawn_report r = {err, at_exec};
 	ssize_t n = write(report, &r, sizeof r);
 	_exit(n == sizeof r ? 127 : 126);
 }
@@ -272,12 +272,12 @@ static _Noreturn void spawn_child(const struct p3_spawn_conf *conf,
 	close(e->report[0]);
 	int rc = spawn_prepare(conf, prog, rank, e);
 	if (rc)
-		spawn_fail(e->report[1], -rc, P3_SPAWN_PREPARE);
+		spawn_fail(e->report[1], -rc, false);
 	setrlimit(RLIMIT_NOFILE, &conf->nofile);
 	p3_signals_give_back();
 	FAULT_POINT("yod.child_prepared");
 	execvp(prog->argv[0], prog->argv);
-	spawn_fail(e->report[1], errno, P3_SPAWN_EXEC);
+	spawn_fail(e->report[1], errno, true);
 }
 
 /* ---- yod ---- */
@@ -309,8 +309,7 @@ static int spawn_open_ends(
 
 /* Wait for the exec, which closes the report pipe: end of file means success.  The end
  * of file also comes if the node is killed before its exec. */
-static int spawn_await_exec(
-	int report, const int give_up_fd[2], enum p3_spawn_fault *fault_out)
+static int spawn_await_exec(int report, const int give_up_fd[2], bool *at_exec_out)
 {
 	struct pollfd p[3] = {{.fd = report, .events = POLLIN},
 		{.fd = give_up_fd[0], .events = POLLIN},
@@ -326,18 +325,18 @@ static int spawn_await_exec(
 	while (n < 0 && errno == EINTR);
 	if (n != sizeof r)
 		return 0;
-	*fault_out = (enum p3_spawn_fault)r.fault;
+	*at_exec_out = r.at_exec != 0;
 	return -r.err;
 }
 
 static int spawn_settle(const struct p3_spawn_conf *conf, pid_t pid, struct spawn_ends *e,
-	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
+	struct p3_spawned *spawned_out, bool *at_exec_out)
 {
 	for (int k = 0; k < 2; k++)
 		p3_close_fds(&e->out[k][1], 1);
 	p3_close_fds(&e->sock[1], 1);
 	p3_close_fds(&e->report[1], 1);
-	int rc = spawn_await_exec(e->report[0], conf->give_up_fd, fault_out);
+	int rc = spawn_await_exec(e->report[0], conf->give_up_fd, at_exec_out);
 	if (rc && rc != -EINTR) {
 		p3_reap_take(pid);
 		spawn_close_ends(e);
@@ -350,7 +349,7 @@ static int spawn_settle(const struct p3_spawn_conf *conf, pid_t pid, struct spaw
 }
 
 int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
-	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
+	uint32_t rank, struct p3_spawned *spawned_out, bool *at_exec_out)
 {
 	struct spawn_ends e;
 	int rc = spawn_open_ends(conf, rank, &e);
@@ -358,13 +357,12 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	if (pid < 0) {
 		rc = rc ? rc : -errno;
 		spawn_close_ends(&e);
-		*fault_out = P3_SPAWN_FORK;
 		return rc;
 	}
 	if (!pid)
 		spawn_child(conf, prog, rank, &e);
 	FAULT_POINT("yod.spawned");
-	return spawn_settle(conf, pid, &e, spawned_out, fault_out);
+	return spawn_settle(conf, pid, &e, spawned_out, at_exec_out);
 }
 
 /* ---- other programs ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statistics of nodes for --stats, and their traces in one file. */
-#include "launcher/yod/yod.h"
+#include "launcher/yod/remote.h"
 #include "launcher/look/look.h"
 #include "launcher/loop.h"
 #include "shm/layout.h"
@@ -179,9 +179,8 @@ void p3_stats_print(const struct p3_stats *s)
 /* ---- the trace file ---- */
 
 struct p3_tracefile {
-	int fd; /* -1: the bytes are sent */
-	ssize_t (*send)(void *arg, const void *bytes, size_t len);
-	void *arg;
+	int fd;                 /* -1: the bytes are sent */
+	struct p3_agent *agent; /* NULL: this is yod itself */
 	bool failed;
 	bool began; /* this process adds the blocks */
 	uint32_t blocks;
@@ -192,7 +191,8 @@ void p3_tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
 {
 	const char *at = bytes;
 	while (len && !f->failed) {
-		ssize_t n = f->send ? f->send(f->arg, at, len) : write(f->fd, at, len);
+		ssize_t n = f->agent ? p3_agent_trace(f->agent, at, len)
+				     : write(f->fd, at, len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
@@ -207,15 +207,14 @@ void p3_tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
 	}
 }
 
-int p3_tracefile_open(const char *path,
-	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
-	struct p3_tracefile **file_out)
+int p3_tracefile_open(
+	const char *path, struct p3_agent *agent, struct p3_tracefile **file_out)
 {
 	const int how = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
 	struct p3_tracefile *f = calloc(1, sizeof *f + strlen(path) + 1);
-	int fd = send || !f ? -1 : open(path, how, 0666);
-	if (f && (send || fd >= 0)) {
-		*f = (struct p3_tracefile){.fd = fd, .send = send, .arg = arg};
+	int fd = agent || !f ? -1 : open(path, how, 0666);
+	if (f && (agent || fd >= 0)) {
+		*f = (struct p3_tracefile){.fd = fd, .agent = agent};
 		strcpy(f->path, path);
 		*file_out = f;
 		return 0;

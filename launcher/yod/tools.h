@@ -106,12 +106,12 @@ static inline struct p3_trace_look p3_trace_look_now(uint32_t clock)
 }
 
 struct p3_tracefile;
+struct p3_agent;
 
-/* Make or empty a file.  send, which acts as write(), gets the bytes of one on another
- * host; else it is NULL.  Return 0, or -errno after an error line. */
-int p3_tracefile_open(const char *path,
-	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
-	struct p3_tracefile **file_out);
+/* Make or empty a file; in an agent, send its bytes to yod.  Return 0, or -errno after an
+ * error line. */
+int p3_tracefile_open(
+	const char *path, struct p3_agent *agent, struct p3_tracefile **file_out);
 /* Begin the traces of a job. */
 void p3_tracefile_begin(struct p3_tracefile *file, uint32_t size, uint32_t jid);
 /* Append bytes that are such traces, from an agent; report an error once. */

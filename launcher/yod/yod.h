@@ -277,11 +277,9 @@ int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place);
 
 /* Take the signals, once, before anything else. */
 void p3_signals_take(void);
-/* Return a signalfd of the calling process (close-on-exec, non-blocking), or -errno. */
-int p3_signals_fd(void);
-/* Return a descriptor that is readable while a job-ending signal is pending; never read
- * it. */
-int p3_signals_end_fd(void);
+/* Return a signalfd of the calling process (close-on-exec, non-blocking), or -errno; with
+ * `ends` one of the signals that end the job, which is polled and never read. */
+int p3_signals_fd(bool ends);
 /* Return true if this signal ends the job. */
 bool p3_signals_ends(int sig);
 /* Return the next signal that came, or 0. */
@@ -312,8 +310,8 @@ void p3_reap_take(pid_t pid);
 /* Return a child that has ended, 0 if none has, or -1 if there are no children.  The
  * caller must still reap it: until then further calls may return the same child. */
 pid_t p3_reap_any(void);
-/* Kill and reap all descendants.  Return false if some are left after ms. */
-bool p3_reap_sweep(int ms);
+/* Kill and reap all descendants.  Return false if some are left after 5 s. */
+bool p3_reap_sweep(void);
 /* If this wait status is that of a crash, print the command that shows where the rank has
  * crashed, or how to get a core file, and return true.  The program has not changed its
  * working directory, as far as yod knows. */
@@ -340,21 +338,17 @@ bool p3_crash_say(
  * threads, since a forked child has only the thread that forked.
  */
 
-/* Duties of the guard when yod has ended. */
-struct p3_guard_duty {
-	int grace_ms; /* longest time for children to end, before it kills them */
-	void (*last)(void *arg); /* called last; or NULL */
-	void *arg;
-};
+struct p3_agent;
 
 struct p3_guard {
 	int alive_fd; /* at its end of file the guard is gone */
 	int stdin_fd; /* standard input of rank 0 */
 };
 
-/* Fork: this process becomes the guard, its child yod.  Return 0 in the child, or -errno
- * if there is no child.  The guard does not return: it exits with the child's status. */
-int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out);
+/* Fork: this process becomes the guard, its child yod, or the agent.  Return 0 in the
+ * child, or -errno if there is no child.  The guard does not return: it gives the
+ * children of an ended yod grace_ms to end, cleans up, and exits with yod's status. */
+int p3_guard_split(int grace_ms, struct p3_agent *agent, struct p3_guard *guard_out);
 
 /*
  * spawn - the start of the process of one node
@@ -382,8 +376,6 @@ struct p3_spawned {
 	int out[2]; /* read ends; -1 without pipes */
 };
 
-enum p3_spawn_fault { P3_SPAWN_FORK = 1, P3_SPAWN_PREPARE, P3_SPAWN_EXEC };
-
 /* Return the number of records of each node's trace: that of the environment, else the
  * usual number if wanted is set (yod --trace), else 0. */
 uint32_t p3_spawn_trace_records(bool wanted);
@@ -401,11 +393,11 @@ struct p3_spawned_tool {
  * PATH.  look >= 0: it gets this as descriptor P3_SPAWN_LOOK, and has no input; it writes
  * errors to its output, too.  Return 0 or -errno. */
 int p3_spawn_tool(const char *const *argv, int look, struct p3_spawned_tool *tool_out);
-/* Start a node.  Return 0 when the program runs, else -errno and the part that failed;
- * then the node leaves nothing behind.  -EINTR: a give_up_fd became readable first; the
+/* Start a node.  Return 0 when the program runs, else -errno, and true if its exec
+ * failed; then the node leaves nothing behind.  -EINTR: a give_up_fd became readable first; the
  * node may run, and *spawned_out is valid. */
 int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
-	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
+	uint32_t rank, struct p3_spawned *spawned_out, bool *at_exec_out);
 
 /*
  * outdir - a folder with a file for each rank and stream: rank3.out, rank3.err
@@ -650,8 +642,6 @@ void p3_control_run(struct p3_control *c);
  * rendezvous tells the survivors; yod reaps it when they have dropped it.  The state is
  * struct run (run.c).
  */
-
-struct p3_agent;
 
 /* Run the job; in an agent, run the ranks of its host.  agent is NULL in yod itself.
  * Return the exit status of yod. */
