@@ -61,7 +61,7 @@ void p3_look_close(struct p3_look *look);
 /* Return the name of a rank's host, or NULL: the job has one host, or is none of yod. */
 const char *p3_look_host(const struct p3_look *look, uint32_t rank);
 /* Connect to the yod of the job on several hosts with this number, or of which this
- * process is one.  Return a stream socket for frames (launcher/yod/frames.h), or -errno
+ * process is one.  Return a stream socket for frames (launcher/frames.h), or -errno
  * as p3_look_open(). */
 int p3_look_connect_hosts(uint32_t pid);
 /* Read yod's table anew, and unmap the segments of incarnations that have ended. */

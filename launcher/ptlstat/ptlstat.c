@@ -6,7 +6,7 @@
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/tools/options.h"
 #include "launcher/tools/rows.h"
-#include "launcher/yod/frames.h"
+#include "launcher/frames.h"
 #include "shm/process.h"
 
 #include <errno.h>

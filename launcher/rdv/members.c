@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -336,11 +335,12 @@ void p3_rdv_tell_births(struct p3_rdv *r)
 /* ---- the barrier ---- */
 
 /* Pass news of this host on.  Return false if this process decides about them. */
-static bool rdv_pass_on(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i)
+static bool rdv_pass_on(struct p3_rdv *r, enum p3_frame_op what, uint32_t i)
 {
-	if (r->conf.here)
-		r->conf.news(r->conf.arg, what, i, NULL, 0);
-	return r->conf.here;
+	struct p3_frame f = {.op = what, .node = i, .number = r->round};
+	if (r->conf.parent)
+		p3_frames_send(r->conf.parent, f, NULL);
+	return r->conf.parent;
 }
 
 /* Release the waiting nodes; ended is a rank whose end makes this barrier fail.  If its
@@ -371,26 +371,22 @@ void p3_rdv_barrier_look(struct p3_rdv *r)
 		rdv_barrier_release(r, EPIPE, r->first_gone);
 	if (r->told || r->waits_n != (r->conf.here ? r->conf.here : r->conf.size))
 		return;
-	r->told = rdv_pass_on(r, P3_RDV_ALL_WAIT, P3_JOB_NO_RANK);
+	r->told = rdv_pass_on(r, P3_FRAME_BARRIER, P3_JOB_NO_RANK);
 	if (!r->told)
 		rdv_barrier_release(r, 0, P3_JOB_NO_RANK);
 }
 
-void p3_rdv_release(struct p3_rdv *r, int status, uint32_t ended)
-{
-	r->told = false;
-	rdv_barrier_release(r, status, ended);
-}
-
 /* ---- cards ---- */
 
-void p3_rdv_cards(struct p3_rdv *r, int status, uint32_t ended, const void *cards,
-	size_t len, size_t each)
+/* Hand the cards of all ranks to the nodes that wait for them, or the news that a rank
+ * has ended without a card. */
+static void rdv_take_cards(struct p3_rdv *r, const struct p3_frame *f, const char *cards)
 {
+	int status = f->value;
 	p3_close_fds(&r->cards, 1);
 	if (!status)
 		r->cards = memfd_create("p3-cards", MFD_CLOEXEC);
-	if (r->cards >= 0 && write(r->cards, cards, len) != (ssize_t)len)
+	if (r->cards >= 0 && write(r->cards, cards, f->len) != (ssize_t)f->len)
 		p3_close_fds(&r->cards, 1);
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_job_msg m = p3_rdv_message(r, P3_JOB_CARDS, i);
@@ -398,8 +394,8 @@ void p3_rdv_cards(struct p3_rdv *r, int status, uint32_t ended, const void *card
 			continue;
 		r->node[i].awaits_cards = false;
 		m.status = r->cards < 0 ? (status ? status : ENOMEM) : 0;
-		m.ended = ended;
-		m.seg_len = each;
+		m.ended = f->node;
+		m.seg_len = f->number;
 		p3_rdv_post(r, i, &m);
 	}
 }
@@ -523,22 +519,29 @@ static void rdv_mark_gone(struct p3_rdv *r, uint32_t i)
 		p3_rdv_post_over(r, to, i);
 }
 
-/* On several hosts, barriers fail only when p3_rdv_gone() says so: all hosts then hear of
+/* On several hosts, barriers fail only when yod says so: all hosts then hear of
  * releases and ends in one order. */
 void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i)
 {
 	rdv_mark_gone(r, i);
-	if (!rdv_pass_on(r, P3_RDV_GONE, i))
+	if (!rdv_pass_on(r, P3_FRAME_GONE, i))
 		rdv_count_gone(r, i);
 }
 
-void p3_rdv_gone(struct p3_rdv *r, uint32_t i)
+void p3_rdv_order(struct p3_rdv *r, const struct p3_frame *f, const char *bytes)
 {
-	if (i >= r->conf.size)
+	if (f->op == P3_FRAME_CARDS)
+		rdv_take_cards(r, f, bytes);
+	if (f->op == P3_FRAME_RELEASED) {
+		r->told = false;
+		r->round = f->number + 1;
+		rdv_barrier_release(r, f->value, f->node);
+	}
+	if (f->op != P3_FRAME_GONE || f->node >= r->conf.size)
 		return;
-	if (i - r->conf.first >= r->conf.here)
-		rdv_mark_gone(r, i);
-	rdv_count_gone(r, i);
+	if (f->node - r->conf.first >= r->conf.here)
+		rdv_mark_gone(r, f->node);
+	rdv_count_gone(r, f->node);
 	p3_rdv_barrier_look(r);
 }
 
@@ -628,7 +631,7 @@ void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status)
 {
 	if (r->node[i].state == NODE_JOINED) {
 		p3_rdv_unjoin(r, i, P3_JOB_DIED, status, true);
-		if (!rdv_pass_on(r, P3_RDV_BROKEN, i))
+		if (!rdv_pass_on(r, P3_FRAME_BROKEN, i))
 			rdv_barrier_release(r, EPIPE, i);
 	}
 	p3_rdv_node_over(r, i);

@@ -3,10 +3,9 @@
 #ifndef P3_LAUNCHER_RDV_RDV_H
 #define P3_LAUNCHER_RDV_RDV_H
 
-#include "launcher/loop.h"
+#include "launcher/frames.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -61,14 +60,6 @@ enum p3_rdv_state {
 	P3_RDV_ELSEWHERE /* its host is another one */
 };
 
-/* News that a rendezvous on one of several hosts tells. */
-enum p3_rdv_news {
-	P3_RDV_ALL_WAIT, /* all ranks here wait in the barrier */
-	P3_RDV_BROKEN,   /* a process has ended that was joined: the barrier fails */
-	P3_RDV_GONE,     /* a rank will never come to a barrier again */
-	P3_RDV_CARD      /* a rank has handed over its card */
-};
-
 struct p3_rdv_conf {
 	struct p3_loop *loop; /* that hears the nodes */
 	uint32_t size;        /* number of nodes of the job, at least 1 */
@@ -91,15 +82,13 @@ struct p3_rdv_conf {
 	/* NULL, or called when a node has joined, left or died.  The published segment
 	 * stays rdv's, and is still open. */
 	void (*life)(void *arg, uint32_t node, int published, enum p3_rdv_state state);
-	/* A job on several hosts: ranks first to first + here - 1 are on this one.
-	 * Another process decides about all ranks: news tells it the events here, and its
-	 * answers come by p3_rdv_release(), p3_rdv_gone() and p3_rdv_cards().
-	 * here is 0: all ranks are on this host. */
+	/* A job on several hosts: ranks first to first + here - 1 are on this one.  The
+	 * yod at the other end of `parent` decides about all ranks: it gets the events
+	 * here, and its orders come by p3_rdv_order().  Else they are 0 and NULL. */
 	uint32_t first, here;
+	struct p3_frames *parent;
 	int hosts; /* file for WELCOME (shm/job.h), or -1: the job has one host; it
 		    * stays the caller's */
-	void (*news)(void *arg, enum p3_rdv_news what, uint32_t node, const void *card,
-		size_t len);
 };
 
 /* Make a rendezvous.  Return NULL with errno on failure. */
@@ -123,17 +112,9 @@ bool p3_rdv_may_reap(const struct p3_rdv *rdv, uint32_t node);
  * the first of them began (p3_now_ms()). */
 uint32_t p3_rdv_barrier(const struct p3_rdv *rdv, int64_t *since_out);
 
-/* ---- answers in a job on several hosts ---- */
-
-/* Release the waiting nodes: with status 0 all ranks of the job have come; with EPIPE
- * this rank has ended. */
-void p3_rdv_release(struct p3_rdv *rdv, int status, uint32_t ended);
-/* Note that a rank of any host will never come to a barrier again. */
-void p3_rdv_gone(struct p3_rdv *rdv, uint32_t node);
-/* Hand the cards of all ranks, `each` bytes a card, to the nodes that wait for them; or
- * with EPIPE the news that this rank has ended without a card. */
-void p3_rdv_cards(struct p3_rdv *rdv, int status, uint32_t ended, const void *cards,
-	size_t len, size_t each);
+/* Take an order of yod in a job on several hosts: the barrier is over, a rank of any host
+ * will never come to one, or here are the cards of all ranks. */
+void p3_rdv_order(struct p3_rdv *rdv, const struct p3_frame *f, const char *bytes);
 
 /*
  * attach - yod's side of looking at a job: the service for ptlstat and other lookers

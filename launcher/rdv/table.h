@@ -59,9 +59,8 @@ struct p3_rdv_node {
 	struct p3_rdv *rdv;
 	int sock; /* -1: closed, or not added */
 	struct p3_loop_fd on_sock;
-	struct p3_loop_fd
-		on_owner; /* pidfd of the process that said HELLO; fd -1: none */
-	uint32_t owner;   /* its process id, 0: unknown */
+	struct p3_loop_fd on_owner; /* pidfd of who said HELLO; fd -1: none */
+	uint32_t owner;             /* its process id, 0: unknown */
 	uint32_t started_pid;
 	enum state state;
 	enum p3_rdv_state was; /* its state as tools see it: rdv.h */
@@ -94,7 +93,8 @@ struct p3_rdv {
 	int sleepers; /* file for all nodes; -1: they meet in a domain, or it could not
 		       * be made */
 	int cards;    /* file of all ranks' cards, or -1 */
-	bool told;    /* several hosts: ALL_WAIT is told, and no release has come */
+	bool told; /* several hosts: yod knows that all wait, and has not released them */
+	uint64_t round; /* several hosts: number of the next barrier */
 	uint64_t joins;
 	uint32_t *untold; /* nodes whose births earlier nodes have yet to hear of */
 	uint32_t untold_n;

@@ -20,14 +20,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EOF_MS      1000 /* from the end of a remote shell's output to its own end */
-#define LOOK_MS     1000 /* between looks at ending agents */
+#define EOF_MS   1000  /* from the end of a remote shell's output to its own end */
+#define LOOK_MS  1000  /* between looks at ending agents */
+#define SLOW_MS  12000 /* more than an agent needs to end, besides --kill-after */
+#define SHELL_MS 2000  /* for the remote shell of an agent that has no nodes */
+#define GREET_MS 10000 /* for an agent to answer, until a line names its host */
+/* Remote shells that start at a time: more would find a server that refuses them
+ * (MaxStartups of sshd on a gateway), and no CPU. */
+#define STARTS      32u
 #define FDS_OF_RANK 2
 #define FDS_OF_HOST 4
 #define FDS         64
 #define TAG_LEN     12
 
-/* ---- remote shells ---- */
+/*
+ * rsh - the remote shell that starts an agent: --rsh, PTL3_RSH
+ *
+ *	ssh HOST "exec '/usr/bin/yod' --agent"
+ *
+ * The program may have arguments of its own, as in --rsh 'ssh -q'.  The command line is
+ * one argument, as ssh takes it.  The program inherits yod's standard error, has a
+ * process group of its own, and cannot ask at the terminal: keys or tickets must do.
+ */
 
 /* Return the command line, with the path quoted for any shell: a quote becomes '\''. */
 static char *rsh_command_line(const char *yod)
@@ -47,24 +61,23 @@ static char *rsh_command_line(const char *yod)
 }
 
 /* Split the program's words.  Return 0, or -errno after a line. */
-static int rsh_parse(const char *text, const char *yod, struct p3_rsh *rsh_out)
+static int rsh_parse(struct p3_agents *a, const char *text)
 {
-	char *copy = strdup(text), *command = rsh_command_line(yod);
-	struct p3_words words = {copy, 1};
 	uint32_t line = 1;
-	char **argv = NULL;
-	int n = 0,
-	    rc = copy && command ? p3_words_next(&words, 0, &argv, &n, &line) : -ENOMEM;
-	char **more = rc ? NULL : realloc(argv, ((size_t)n + 3) * sizeof *argv);
+	int rc = -ENOMEM;
+	a->rsh_text = strdup(text);
+	a->rsh_command = rsh_command_line(a->self);
+	struct p3_words words = {a->rsh_text, 1};
+	if (a->rsh_text && a->rsh_command)
+		rc = p3_words_next(&words, 0, &a->rsh, &a->rsh_n, &line);
+	size_t room = (size_t)a->rsh_n + 3;
+	char **more = rc ? NULL : realloc(a->rsh, room * sizeof *more);
 	if (more) {
-		more[n + 1] = command;
-		more[n + 2] = NULL;
-		*rsh_out = (struct p3_rsh){copy, more, n};
+		more[a->rsh_n + 1] = a->rsh_command;
+		more[a->rsh_n + 2] = NULL;
+		a->rsh = more;
 		return 0;
 	}
-	free(argv);
-	free(copy);
-	free(command);
 	p3_say("--rsh: '%s' is no program; expected one that is called with a host and a "
 	       "command line, and its arguments, as in --rsh 'ssh -q'",
 		text);
@@ -87,10 +100,10 @@ static void agents_end(void *arg, bool now)
 {
 	struct p3_agents *a = arg;
 	enum p3_frame_op op = now ? P3_FRAME_KILL : P3_FRAME_END;
-	int64_t slow_ms = P3_AGENTS_SLOW_MS + (now ? 0 : a->opt->kill_after_ms);
+	int64_t slow_ms = SLOW_MS + (now ? 0 : a->opt->kill_after_ms);
 	if (a->c.stage == P3_GOING || now)
-		agents_enter(a, now ? P3_KILLED : P3_TERMED,
-			a->go_sent ? slow_ms : P3_AGENTS_SHELL_MS);
+		agents_enter(
+			a, now ? P3_KILLED : P3_TERMED, a->go_sent ? slow_ms : SHELL_MS);
 	if (a->go_sent)
 		p3_agents_tell_all(a, (struct p3_frame){.op = op}, NULL);
 	for (uint32_t h = 0; h < a->hosts->n && !a->go_sent; h++)
@@ -110,13 +123,13 @@ static void uplink_on_frames(void *arg, int rc);
 /* Start the agent of a host, and send it its order.  Return 0 or -errno. */
 static int uplink_start(struct p3_agents *a, struct p3_uplink *l)
 {
-	a->rsh.argv[a->rsh.n] = (char *)(uintptr_t)l->host->name;
-	int rc = p3_spawn_tool((const char *const *)a->rsh.argv, -1, &l->rsh);
+	a->rsh[a->rsh_n] = (char *)(uintptr_t)l->host->name;
+	int rc = p3_spawn_tool((const char *const *)a->rsh, -1, &l->rsh);
 	if (rc)
 		return rc;
 	l->exited = false;
 	l->state = P3_UPLINK_STARTING;
-	l->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
+	l->greet_at = p3_now_ms() + GREET_MS;
 	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
 	rc = rc ? rc : p3_frames_attach(&l->conn, &a->c.loop, uplink_on_frames, l);
 	a->spec.host = (uint32_t)(l - a->link);
@@ -130,7 +143,7 @@ static int uplink_start(struct p3_agents *a, struct p3_uplink *l)
 	return rc;
 }
 
-/* Start the agents of further hosts, P3_AGENTS_STARTS at a time, and send them their
+/* Start the agents of further hosts, STARTS at a time, and send them their
  * orders.  Return 0 or -errno after a line. */
 static int uplink_start_more(struct p3_agents *a)
 {
@@ -142,14 +155,13 @@ static int uplink_start_more(struct p3_agents *a)
 		n += a->link[h].state == P3_UPLINK_STARTING &&
 		     p3_frames_are_open(&a->link[h].conn) &&
 		     a->link[h].greet_at != P3_NEVER;
-	while (!rc && a->c.stage == P3_GOING && a->begun_n < a->hosts->n &&
-		n < P3_AGENTS_STARTS) {
+	while (!rc && a->c.stage == P3_GOING && a->begun_n < a->hosts->n && n < STARTS) {
 		struct p3_uplink *l = &a->link[a->begun_n++];
 		rc = uplink_start(a, l);
 		if (rc)
 			p3_say("host %s: '%s' cannot be run: %s; expected a program that "
 			       "runs a command line on a host (--rsh, PTL3_RSH)",
-				l->host->name, a->rsh.argv[0], strerror(-rc));
+				l->host->name, a->rsh[0], strerror(-rc));
 		n++;
 	}
 	return rc;
@@ -301,7 +313,7 @@ static bool uplink_take_of_host(
 			l->state != P3_UPLINK_DONE) /* behind REFUSED */
 			return false;
 		l->state = P3_UPLINK_DONE;
-		l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
+		l->end_at = p3_now_ms() + SHELL_MS;
 		return true;
 	}
 	return uplink_take_of_rank(l, f, bytes);
@@ -324,7 +336,7 @@ static void uplink_on_garbage(struct p3_uplink *l)
 	p3_say("host %s: '%s' is no frame of an agent of this version; expected nothing "
 	       "else on its standard output: see that the remote shell and the shell's "
 	       "start files print nothing, as in %s %s true",
-		l->host->name, text, l->agents->rsh.argv[0], l->host->name);
+		l->host->name, text, l->agents->rsh[0], l->host->name);
 	uplink_cut_off(l);
 }
 
@@ -349,7 +361,7 @@ static void uplink_see_wait(struct p3_uplink *l)
 	if (l->state == P3_UPLINK_STARTING && !l->over && !l->begun)
 		p3_say("host %s: %s has not started an agent for %d s; yod waits, ^C "
 		       "ends it",
-			l->host->name, l->agents->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
+			l->host->name, l->agents->rsh[0], GREET_MS / 1000);
 }
 
 /* ---- connections ---- */
@@ -430,7 +442,7 @@ static void uplink_on_lost(struct p3_uplink *l)
 	struct p3_agents *a = l->agents;
 	const struct p3_host *h = l->host;
 	l->state = P3_UPLINK_LOST;
-	l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
+	l->end_at = p3_now_ms() + SHELL_MS;
 	for (uint32_t i = h->first; i < h->first + h->size; i++)
 		p3_agents_on_gone(a, i); /* they count as killed */
 	if (l->silent_ms)
@@ -444,10 +456,10 @@ static void uplink_on_lost(struct p3_uplink *l)
 	if (a->c.stage == P3_GOING && early)
 		p3_say("host %s: %s %s before an agent of yod has answered; expected "
 		       "that this works: %s %s %s --version",
-			h->name, a->rsh.argv[0], how, a->rsh.argv[0], h->name, a->self);
+			h->name, a->rsh[0], how, a->rsh[0], h->name, a->self);
 	else if (a->c.stage == P3_GOING)
 		p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
-			h->first + h->size - 1, a->rsh.argv[0], how,
+			h->first + h->size - 1, a->rsh[0], how,
 			a->opt->keep_going ? "the others go on" : "ending the job");
 	if (a->c.stage == P3_GOING && (!went || !a->opt->keep_going))
 		agents_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD, false);
@@ -499,7 +511,7 @@ static void agents_ask(void *arg, int sig)
 		agents_end(a, true);
 		return;
 	}
-	agents_enter(a, P3_ASKED, P3_AGENTS_SLOW_MS + a->opt->kill_after_ms);
+	agents_enter(a, P3_ASKED, SLOW_MS + a->opt->kill_after_ms);
 	agents_signal(a, sig);
 }
 
@@ -665,7 +677,7 @@ static int agents_start(struct p3_agents *a, const struct p3_guard *guard)
 			strerror(-rc));
 	const char *rsh = a->opt->rsh ? a->opt->rsh : p3_conf_text(P3_CONF_RSH);
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
-	rc = rc ? rc : rsh_parse(rsh, a->self, &a->rsh);
+	rc = rc ? rc : rsh_parse(a, rsh);
 	rc = rc ? rc : agents_open_traces(a);
 	rc = rc ? rc : agents_make_spec(a);
 	rc = rc ? rc : uplink_start_more(a);
@@ -728,10 +740,9 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	p3_query_destroy(a->query);
 	p3_forward_close(a);
 	int status = p3_control_close(&a->c, whole);
-	if (a->rsh.argv)
-		free(a->rsh.argv[a->rsh.n + 1]);
-	free(a->rsh.argv);
-	free(a->rsh.text);
+	free(a->rsh);
+	free(a->rsh_command);
+	free(a->rsh_text);
 	free(a->self);
 	free(a->cards);
 	free(a->rank);

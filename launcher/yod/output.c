@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output: streams from the nodes, and yod's own lines, composed for two sinks; files. */
 #include "launcher/yod/yod.h"
-#include "launcher/yod/frames.h"
 
 #include <errno.h>
 #include <fcntl.h>

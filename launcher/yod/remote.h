@@ -43,22 +43,6 @@ char *p3_spec_pack(const struct p3_spec *spec, size_t *len_out);
 bool p3_spec_unpack(const char *bytes, size_t len, struct p3_spec *spec_out);
 
 /*
- * rsh - the remote shell that starts an agent: --rsh, PTL3_RSH
- *
- *	ssh HOST "exec '/usr/bin/yod' --agent"
- *
- * The program may have arguments of its own, as in --rsh 'ssh -q'.  The command line is
- * one argument, as ssh takes it.  The program inherits yod's standard error, has a
- * process group of its own, and cannot ask at the terminal: keys or tickets must do.
- */
-
-struct p3_rsh {
-	char *text;
-	char **argv; /* the program's words, room for the host, command line, NULL */
-	int n;       /* number of the program's words */
-};
-
-/*
  * drain - bytes of frames on their way to a descriptor: rank 0's input, or a file
  *
  *	INPUT, OUTPUT frames --p3_drain_take--> [ 64 KiB ] --> descriptor
@@ -257,18 +241,6 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
  * A file calls only files below it in this list.
  */
 
-/* more than the time of all steps of an ending agent, besides --kill-after */
-#define P3_AGENTS_SLOW_MS 12000
-
-/* Time for a remote shell to end when its agent has started no node, or has ended. */
-#define P3_AGENTS_SHELL_MS 2000
-/* Time for an agent to answer, until a line names its host. */
-#define P3_AGENTS_GREET_MS 10000
-
-/* Remote shells that start at a time: more would find a server that refuses them
- * (MaxStartups of sshd on a gateway), and no CPU. */
-#define P3_AGENTS_STARTS 32u
-
 enum p3_uplink_state {
 	P3_UPLINK_UNBORN, /* its remote shell is yet to start */
 	P3_UPLINK_STARTING,
@@ -315,7 +287,10 @@ struct p3_agents {
 	struct p3_spec spec; /* of each agent, but for its host */
 	uint32_t begun_n;    /* hosts whose remote shells have been started */
 	char *self;          /* path of yod, on each host */
-	struct p3_rsh rsh;
+	/* words of the remote shell, which are in the text; then the host, the command
+	 * line and NULL */
+	char **rsh, *rsh_text, *rsh_command;
+	int rsh_n;                /* number of the words */
 	int stdin_fd;             /* standard input for rank 0 */
 	int64_t slow_ms;          /* that agents still have to end */
 	struct p3_taps *input;    /* from stdin_fd to the agent of rank 0 */

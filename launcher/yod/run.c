@@ -45,9 +45,8 @@ struct run {
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
 	struct p3_answers *answers; /* NULL: no questions can be answered */
 	int end_fd;
-	int stdin_fd;   /* standard input of rank 0 */
-	int hosts_fd;   /* agent: file of the job's hosts; or -1 */
-	uint64_t round; /* agent: number of the next barrier */
+	int stdin_fd; /* standard input of rank 0 */
+	int hosts_fd; /* agent: file of the job's hosts; or -1 */
 	uint32_t runs_n;
 	uint32_t ended_n; /* nodes that have ended and are not reaped yet */
 	bool reporting;   /* a report of yod itself is under way */
@@ -425,20 +424,6 @@ static void run_see_life(void *arg, uint32_t i, int published, enum p3_rdv_state
 
 /* ---- the part of an agent ---- */
 
-/* Send yod the news of the rendezvous: barriers, ended ranks, cards. */
-static void run_pass_news_on(
-	void *arg, enum p3_rdv_news what, uint32_t node, const void *card, size_t len)
-{
-	static const enum p3_frame_op ops[] = {[P3_RDV_ALL_WAIT] = P3_FRAME_BARRIER,
-		[P3_RDV_BROKEN] = P3_FRAME_BROKEN,
-		[P3_RDV_GONE] = P3_FRAME_GONE,
-		[P3_RDV_CARD] = P3_FRAME_CARD};
-	struct run *r = arg;
-	struct p3_frame f = {
-		.op = ops[what], .node = node, .number = r->round, .len = len};
-	p3_frames_send(&r->agent->conn, f, card);
-}
-
 static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 {
 	struct run *r = arg;
@@ -464,16 +449,8 @@ static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 		else
 			run_answered(r, f->number, r->answers ? 0 : ENOTSUP, NULL, 0);
 		return;
-	case P3_FRAME_RELEASED:
-		r->round = f->number + 1;
-		p3_rdv_release(r->rdv, f->value, f->node);
-		return;
-	case P3_FRAME_GONE:
-		p3_rdv_gone(r->rdv, f->node);
-		return;
-	case P3_FRAME_CARDS:
-		p3_rdv_cards(r->rdv, f->value, f->node, bytes, (size_t)f->len, f->number);
-		return;
+	default:
+		p3_rdv_order(r->rdv, f, bytes);
 	}
 }
 
@@ -522,7 +499,7 @@ static int run_open_parts(struct run *r, uint32_t jid)
 		conf.hosts = r->hosts_fd;
 		conf.first = r->first;
 		conf.here = r->here_n;
-		conf.news = run_pass_news_on;
+		conf.parent = &r->agent->conn;
 	}
 	r->rdv = p3_rdv_create(&conf);
 	if (!r->rdv)

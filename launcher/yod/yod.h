@@ -8,7 +8,7 @@
 #ifndef P3_LAUNCHER_YOD_YOD_H
 #define P3_LAUNCHER_YOD_YOD_H
 
-#include "launcher/yod/frames.h"
+#include "launcher/frames.h"
 #include "launcher/yod/tools.h"
 #include "shm/cpuset.h"
 #include "shm/layout.h"
@@ -394,8 +394,8 @@ struct p3_spawned_tool {
  * errors to its output, too.  Return 0 or -errno. */
 int p3_spawn_tool(const char *const *argv, int look, struct p3_spawned_tool *tool_out);
 /* Start a node.  Return 0 when the program runs, else -errno, and true if its exec
- * failed; then the node leaves nothing behind.  -EINTR: a give_up_fd became readable first; the
- * node may run, and *spawned_out is valid. */
+ * failed; then the node leaves nothing behind.  -EINTR: a give_up_fd became readable
+ * first; the node may run, and *spawned_out is valid. */
 int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	uint32_t rank, struct p3_spawned *spawned_out, bool *at_exec_out);
 

@@ -19,7 +19,7 @@ import sys
 import threading
 
 HEADER = struct.Struct("<IIIiQQ")  # struct p3_frame
-source = os.path.join(os.path.dirname(__file__), "../../launcher/yod/frames.h")
+source = os.path.join(os.path.dirname(__file__), "../../launcher/frames.h")
 with open(source, encoding="utf-8") as f:
     text = f.read()
 names = re.findall(r"\bP3_FRAME_(\w+)(?: = 1)?,(?=\s)", text[: text.index("P3_FRAME_OPS")])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes and frames that wait: queueing, sending, reading, checking, keepalives. */
-#include "launcher/yod/frames.h"
+#include "launcher/frames.h"
 #include "shm/conf.h"
 
 #include <errno.h>
@@ -272,14 +272,12 @@ int p3_frames_await(struct p3_frames *c, int64_t until, bool beats,
 		if (beat_is_due(&c->beat) && beats)
 			p3_frames_tell(c, P3_FRAME_BEAT, 0, 0);
 		int64_t at = p3_earlier(until, beat_at(&c->beat)), ms = at - p3_now_ms();
-		int rc2 = p3_frames_flush(c);
+		int wait = at == P3_NEVER ? -1 : ms < 0 ? 0 : (int)ms;
+		if (p3_frames_flush(c))
+			return -ECONNRESET;
 		struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
 			{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
-		if (rc2 || (poll(p, 2,
-				    at == P3_NEVER ? -1
-				    : ms < 0       ? 0
-						   : (int)ms) >= 0 &&
-				   p[1].revents & POLLERR))
+		if (poll(p, 2, wait) >= 0 && p[1].revents & POLLERR)
 			return -ECONNRESET;
 		rc = p3_frames_fill(c);
 		if (rc && rc != -EAGAIN)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes that wait, and frames between yod, its agents and ptlstat. */
-#ifndef P3_LAUNCHER_YOD_FRAMES_H
-#define P3_LAUNCHER_YOD_FRAMES_H
+#ifndef P3_LAUNCHER_FRAMES_H
+#define P3_LAUNCHER_FRAMES_H
 
 #include "launcher/loop.h"
 
