@@ -471,7 +471,8 @@ static void rdv_on_timer(void *arg)
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
 		/* The node has died, unless it is ending still. */
-		bool started = n->state != NODE_JOINED || n->owner == n->started_pid;
+		bool started = n->state != NODE_JOINED || !n->owner ||
+			       n->owner == n->started_pid;
 		if (n->fate_at <= now && n->fate_by > now && r->conf.ends && started &&
 			r->conf.ends((pid_t)n->started_pid))
 			n->fate_at = now + r->conf.eof_ms;

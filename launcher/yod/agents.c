@@ -232,11 +232,11 @@ static bool uplink_take_of_rank(
 	struct p3_uplink *l, const struct p3_frame *f, const char *bytes)
 {
 	struct p3_agents *a = l->agents;
-	struct p3_agents_rank *rank = &a->rank[f->node];
 	bool stream = f->value == 0 || f->value == 1;
 	uint32_t i = 2 * f->node + (f->value == 1);
 	if (f->node - l->host->first >= l->host->size || !a->go_sent)
 		return false;
+	struct p3_agents_rank *rank = &a->rank[f->node];
 	switch (f->op) {
 	case P3_FRAME_STARTED:
 		if (rank->pid)
@@ -326,6 +326,7 @@ static void uplink_cut_off(struct p3_uplink *l)
 {
 	l->state = P3_UPLINK_LOST;
 	uplink_cut(l);
+	l->end_at = p3_now_ms() + SHELL_MS; /* it may go on without its connection */
 	agents_fail(l->agents, P3_STATUS_YOD, false);
 }
 
@@ -572,7 +573,7 @@ static bool agents_are_left(void *arg)
 		const struct p3_uplink *l = &a->link[h];
 		left |= !uplink_is_over(&a->link[h]);
 		int64_t at = p3_earlier(l->greet_at, l->exited ? P3_NEVER : l->end_at);
-		if (l->exited == p3_frames_are_open(&l->conn))
+		if (!l->over && l->exited == p3_frames_are_open(&l->conn))
 			at = p3_earlier(at, l->over_at);
 		a->c.turn_at = p3_earlier(a->c.turn_at, at);
 	}

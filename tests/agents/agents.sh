@@ -192,6 +192,20 @@ case_foreign_bytes() {
 	clean $pid
 }
 
+# A shell prints no frame, and goes on without its connection: yod waits for it without
+# taking a CPU, and kills it.
+case_garbage_and_on() {
+	printf '#!/bin/sh\nexec <&-\necho a banner that is no frame of an agent\nexec >&-\nexec sleep 3000\n' >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	times >"$dir/before"
+	run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
+	times >"$dir/after"
+	same "status and lines" "125 1" "$status $(wc -l <"$dir/err")"
+	same "CPU time above 0.5 s" "" "$(sed -sn '2s/[ms]/ /gp' "$dir/before" "$dir/after" |
+		awk '{t[NR] = 60 * ($1 + $3) + $2 + $4} END {if (t[2] - t[1] > 0.5) print t[2] - t[1]}')"
+	nothing_left
+}
+
 # Part of an agent's first frame comes, and then nothing: after the time-out one line says
 # so, and the job ends.
 case_part_of_a_frame() {
