@@ -244,8 +244,9 @@ struct p3_modex {
 	bool said_crowd;      /* of more than P3_UNAUTH_MOST at a time, */
 	bool said_forged;     /* and of bytes that a connection's rank has not sent */
 	bool accept_paused; /* the listener is not watched: there is no room for calls */
-	bool said_no_room;  /* a line has told that calls have to wait */
-	bool said_late;     /* a line has told which ranks are waited for */
+	bool said_no_fds;   /* a line has told that there are no descriptors, */
+	bool said_no_watches; /* or no watches of epoll */
+	bool said_late;       /* a line has told which ranks are waited for */
 };
 
 /* Say once, when first connections take long, which ranks this one waits for. */

@@ -86,14 +86,14 @@ static int remote_epoll(struct p3_mesh *m, int op, const struct p3_call *c,
 }
 
 /* Say once why calls between this rank and other hosts must wait. */
-static void remote_say_no_room(
-	struct p3_modex *w, const char *what, int rc, const char *remedy)
+static void remote_say_no_room(const struct p3_modex *w, bool *said, const char *what,
+	int rc, const char *remedy)
 {
-	if (!w->said_no_room)
+	if (!*said)
 		p3_warn("rank %u cannot %s other hosts now: %s; their ranks wait; "
 			"raise %s",
 			w->rank, what, strerror(-rc), remedy);
-	w->said_no_room = true;
+	*said = true;
 }
 
 static void remote_add_call(
@@ -101,8 +101,10 @@ static void remote_add_call(
 {
 	if (!remote_epoll(m, EPOLL_CTL_ADD, c, what, which))
 		return;
-	remote_say_no_room(m->node->modex, "watch its calls with", -errno,
-		"/proc/sys/fs/epoll/max_user_watches");
+	struct p3_modex *w = m->node->modex;
+	if (errno == ENOSPC) /* else the program has closed a descriptor: see mesh.c */
+		remote_say_no_room(w, &w->said_no_watches, "watch its calls with", -errno,
+			"/proc/sys/fs/epoll/max_user_watches");
 	p3_call_close(c); /* as if there were no descriptor for it */
 }
 
@@ -638,7 +640,7 @@ static void caller_accept(struct p3_mesh *m)
 	}
 	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
 	if (out_of_fds)
-		remote_say_no_room(w, "accept the calls of", rc,
+		remote_say_no_room(w, &w->said_no_fds, "accept the calls of", rc,
 			"ulimit -n (one descriptor for each rank on another host, and "
 			"some for calls)");
 	if (out_of_fds || rc == -EBUSY)
