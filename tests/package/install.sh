@@ -159,7 +159,6 @@ grep -q "pkg-config" "$examples/README.md" || fail "the examples' README does no
 
 # The README's function compiles.
 {
-	echo '#include <portals3x.h>'
 	sed -n '/^```c$/,/^```$/p' "$src/README.md" | grep -v '^```'
 } >"$scratch/readme.c"
 grep -q PtlPut "$scratch/readme.c" || fail "the README has no program"
