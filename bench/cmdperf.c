@@ -331,10 +331,13 @@ static void open_cci(struct program *p, cci_conn_attribute_t attribute)
 	p->connection = NULL;
 	for (unsigned ends = 0; ends < 2 && !p->fails;) { /* both are here */
 		cci_event_t *ev;
-		if (cci_get_event(p->endpoint, &ev) != CCI_SUCCESS) {
+		int rc = cci_get_event(p->endpoint, &ev);
+		if (rc == CCI_EAGAIN) {
 			sched_yield(); /* the NIC's thread may have the event */
 			continue;
 		}
+		if (rc != CCI_SUCCESS)
+			break;
 		if (ev->type == CCI_EVENT_CONNECT_REQUEST) {
 			works(p, cci_accept(ev, NULL));
 		} else if (ev->type == CCI_EVENT_ACCEPT) {
