@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Processes of which some come late, a job for each style, all jobs at the same time:
-#	late.sh yod|shell|pmi|mpirun nodes stagger_ms gap_ms style,up|down...
-# shell: by hand, with maps; pmi: with the variables of MPICH's mpiexec.  LATE_RUNS is the
+#	late.sh yod|shell|pmi|openmpi|mpirun nodes stagger_ms gap_ms style,up|down...
+# shell: by hand, with maps; pmi, openmpi: with the variables of MPICH's or Open MPI's mpiexec.  LATE_RUNS is the
 # number of runs of each job.
 starter=$1 nodes=$2 stagger=$3 gap=$4
 shift 4
@@ -37,5 +37,5 @@ status=0
 for job in "${jobs[@]}"; do
 	wait "$job" || status=$?
 done
-echo "# tried: $(($# * ${LATE_RUNS:-1})) jobs"
+[ $status != 0 ] || echo "# tried: $(($# * ${LATE_RUNS:-1})) jobs"
 exit $status

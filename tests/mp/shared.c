@@ -154,12 +154,14 @@ static void be_a_child(unsigned char *block, unsigned seed)
 	churn(seed, FORKED_CHURN);
 }
 
-static void fork_with(unsigned char *block, unsigned seed)
+static void fork_with(unsigned char *block, unsigned seed, void (*give_back)(void *block))
 {
 	mp_fill(block, LENGTH, seed);
 	pid_t pid = fork();
 	if (!pid) {
 		be_a_child(block, seed);
+		if (give_back)
+			give_back(block);
 		_exit(0);
 	}
 	mp_compare(block, LENGTH, seed, "in the parent");
@@ -170,7 +172,7 @@ static void fork_with(unsigned char *block, unsigned seed)
 static void fork_one(unsigned seed)
 {
 	unsigned char *block = malloc(LENGTH);
-	fork_with(block, seed);
+	fork_with(block, seed, free);
 	free(block);
 }
 
@@ -564,7 +566,7 @@ static void blocks_of_a_heap(void)
 		mp_check(got == 2 * LENGTH, "%llu bytes came direct",
 			(unsigned long long)got);
 		if (i % 2 == 0)
-			fork_with(block[2], i);
+			fork_with(block[2], i, NULL);
 	}
 	stop = true;
 	for (unsigned i = 0; i < THREADS; i++)

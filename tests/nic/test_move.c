@@ -26,7 +26,7 @@ NODES_CASE(puts_and_gets_of_all_lengths_arrive_by_either_mover, 2)
 	unsigned char *buf = node_alloc(MOST);
 	if (rank == 1)
 		post_md(ni, PT, 1, md_of(buf, MOST, MD_ANY | MD_QUIET, eq));
-	for (unsigned i = 0; i < LENGTHS * rounds(40); i++) {
+	for (unsigned i = 0; i < LENGTHS * (rounds(40) + 1); i++) {
 		size_t len = around[i % LENGTHS] + i / LENGTHS % 3 - 1;
 		ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
 		sync_nodes();

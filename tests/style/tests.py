@@ -20,7 +20,7 @@ TEXT = "docs/testing.md"
 CODE = ("shm", "nic", "lib", "launcher")
 NOT_QUICK = {"fault", "bench", "nightly"}  # a build of its own; programs that measure; what takes long
 STARTS = ("test", "mp", "stress", "spec", "domain", "compat", "trace", "style", "headers",
-          "example", "package", "promela", "reference", "wire", "model", "hosts")
+          "example", "package", "promela", "wire", "model", "hosts")
 NO_LIMIT = {"example_fileserver_anew", "nightly_*"}  # removes a folder; run other tests
 
 bad = []

@@ -3,12 +3,14 @@
 
 #include "shm/heap.h"
 #include "shm/layout.h"
+#include "support/asleep.h"
 #include "support/cases.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jemalloc/jemalloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define LEN ((uint64_t)32 << 20)
@@ -253,6 +256,25 @@ CASE(forked_child_has_its_own_copy)
 	p3_heap_keep(h);
 }
 
+CASE(grandchild_has_its_own_copy)
+{
+	struct p3_heap *h = heap_new();
+	size_t len = 1 << 20;
+	char *block = p3_heap_alloc(h, len);
+	memset(block, 7, len);
+	pid_t pid = fork();
+	if (!pid) {
+		pid_t next = fork();
+		if (!next)
+			_exit(write_all_over(h, block, len));
+		int bad = wait_for(next);
+		_exit(bad ? 4 : write_all_over(h, block, len));
+	}
+	assert_int_equal(wait_for(pid), 0);
+	p3_heap_free(h, block);
+	p3_heap_keep(h);
+}
+
 /* Return the arena of the heap's blocks. */
 static unsigned arena_of(struct p3_heap *h)
 {
@@ -321,6 +343,111 @@ CASE(fork_leaves_signals_as_they_were)
 	assert_int_equal(wait_for(pid), 0);
 	assert_true(same);
 	assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &usr, NULL), 0);
+	p3_heap_keep(h);
+}
+
+/* ---- stacks ---- */
+
+enum { STACK = 2 << 20 };
+
+static ucontext_t main_context, other_context;
+static struct p3_heap *stack_heap;
+static int fork_status;
+
+static void *fork_on_this_stack(void *arg)
+{
+	volatile char mine = 1;
+	if (arg) /* the main thread waits in pthread_join */
+		assert_true(await_thread_state(getpid(), 'S'));
+	pid_t pid = fork();
+	if (!pid) {
+		char *more = p3_heap_alloc(stack_heap, 50000);
+		memset(more, 9, 50000);
+		mine = 2;
+		p3_heap_free(stack_heap, more);
+		_exit(mine != 2);
+	}
+	fork_status = wait_for(pid) | (mine != 1);
+	return NULL;
+}
+
+static void coroutine(void)
+{
+	fork_on_this_stack(NULL);
+}
+
+/* Fork on a stack in h; from then on h is private, and everything works. */
+static void check_end_of_sharing(struct p3_heap *h, void (*run)(void *stack))
+{
+	struct p3_heap_view v;
+	char *stack = p3_heap_alloc(h, STACK), *block = p3_heap_alloc(h, 100000);
+	int fd = fcntl(p3_heap_fd(h), F_DUPFD_CLOEXEC, 3);
+	uint64_t off = (uint64_t)(block - (char *)p3_heap_base(h));
+	memset(block, 5, 100000);
+	stack_heap = h;
+	run(stack);
+	assert_int_equal(fork_status, 0);
+	assert_int_equal(p3_heap_fd(h), -1);
+	assert_int_equal(block[99999], 5);
+	memset(block, 6, 100000);
+	assert_int_equal(p3_heap_view_open(fd, LEN, &v), 0);
+	assert_int_equal(v.base[off], p3_heap_base(h) == v.base ? 6 : 5);
+	p3_heap_view_close(&v);
+	close(fd);
+	p3_heap_free(h, block);
+	for (int i = 0; i < 100; i++)
+		assert_non_null(memset(p3_heap_alloc(h, 100000), 3, 100000));
+	assert_int_equal(child_status(), 0);
+	p3_heap_free(h, stack);
+	p3_heap_keep(h);
+	assert_ptr_not_equal(heap_new(), h);
+}
+
+static void run_coroutine(void *stack)
+{
+	getcontext(&other_context);
+	other_context.uc_stack = (stack_t){.ss_sp = stack, .ss_size = STACK};
+	other_context.uc_link = &main_context;
+	makecontext(&other_context, coroutine, 0);
+	swapcontext(&main_context, &other_context);
+}
+
+static void run_thread(void *stack)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+	pthread_attr_init(&attr);
+	assert_int_equal(pthread_attr_setstack(&attr, stack, STACK), 0);
+	assert_int_equal(pthread_create(&t, &attr, fork_on_this_stack, stack), 0);
+	pthread_attr_destroy(&attr);
+	alarm(600);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	alarm(0);
+}
+
+CASE(fork_on_a_coroutines_stack_ends_sharing)
+{
+	check_end_of_sharing(heap_new(), run_coroutine);
+}
+
+CASE(fork_on_a_threads_stack_ends_sharing)
+{
+	check_end_of_sharing(heap_new(), run_thread);
+}
+
+CASE(child_has_no_guards)
+{
+	struct p3_heap *h = heap_new();
+	char *block = p3_heap_alloc(h, 64 << 10);
+	char *page = (char *)p3_round_up((uintptr_t)block, P3_PAGE);
+	memset(block, 7, 64 << 10);
+	assert_int_equal(mprotect(page, P3_PAGE, PROT_NONE), 0);
+	pid_t pid = fork();
+	if (!pid)
+		_exit(write_all_over(h, block, 64 << 10));
+	assert_int_equal(wait_for(pid), 0);
+	assert_int_equal(mprotect(page, P3_PAGE, PROT_READ | PROT_WRITE), 0);
+	p3_heap_free(h, block);
 	p3_heap_keep(h);
 }
 
