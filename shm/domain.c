@@ -26,7 +26,7 @@
 /* tries, a millisecond apart, while the directory is being removed */
 #define PATIENT        1000
 #define DOMAIN_BACKLOG 1024
-#define BRIEFLY        50 /* tries, a millisecond apart, while another process is reaping */
+#define BRIEFLY        50 /* tries, a millisecond apart, while another process reaps */
 
 /* ---- locks ---- */
 

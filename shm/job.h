@@ -40,7 +40,8 @@
  *    that process is gone, the next program of a wrapper script may say HELLO.
  *  - After DIED every joined node that is alive answers DROPPED with the same node and
  *    incarnation, once it has dropped all state of the dead node (it may do so after
- *    LEFT, too); a node in a domain, whose members hear of ends by themselves, at once.  yod reaps the process only then (or when no node is left, or after
+ *    LEFT, too); a node in a domain, whose members hear of ends by themselves, does at
+ *    once.  yod reaps the process only then (or when no node is left, or after
  *    P3_JOB_REAP_MS), so that its pid cannot name another process while a peer might
  *    still read its memory.
  *  - A node that could not take a BORN, for want of descriptors or memory, asks for it

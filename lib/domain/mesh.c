@@ -358,8 +358,8 @@ static void mesh_check(struct p3_mesh *m)
 			conn_check(m, &m->conn[i]);
 }
 
-/* Return the milliseconds until mesh_check() must run again: it runs every MESH_AGAIN_MS while
- * an action has to be repeated, else every MESH_CHECK_MS. */
+/* Return the milliseconds until mesh_check() must run again: it runs every MESH_AGAIN_MS
+ * while an action has to be repeated, else every MESH_CHECK_MS. */
 static int mesh_ms_until_check(const struct p3_mesh *m)
 {
 	bool again = m->accept_paused || m->rescan || p3_mesh_sum_remotes(m).need_retry ||

@@ -532,8 +532,9 @@ static void yod_on_packet(struct p3_node *node, const struct p3_job_packet *p, i
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
 	/* A packet between this node's LEAVE and yod's LEFT for it is for the incarnation
-	 * that is over; yod tells the next one everything anew.  In a domain (which a
-	 * job on several hosts has on each host) the members send most news themselves. */
+	 * that is over; yod tells the next one everything anew.  In a domain
+	 * (which a job on several hosts has on each host) the members send most news
+	 * themselves. */
 	bool stale = node->leaving && m->op != P3_JOB_RELEASED;
 	bool ignored = stale || (node->domain[0] && m->op != P3_JOB_JOINED &&
 					m->op != P3_JOB_RELEASED &&

@@ -78,8 +78,9 @@ static inline bool p3_pending_md_lives(const struct p3_pending *t)
 
 /* ---- peers ---- */
 
-/* LEFT: the peer has closed its interfaces in order.  EXPECTED: it lives, but is not mapped here yet, for want of room, or because
- * neither node has sent to the other (apart); messages to it wait. */
+/* LEFT: the peer has closed its interfaces in order.  EXPECTED: it lives, but is not
+ * mapped here yet, for want of room, or because neither node has sent to the other
+ * (apart); messages to it wait. */
 enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_LEFT, P3_DEAD, P3_EXPECTED };
 
 /* few lanes: a visit takes at most 1 << P3_DEEPEST messages; many lanes: after a visit
