@@ -25,7 +25,8 @@ NODES_CASE(puts_and_gets_of_all_lengths_arrive_by_either_mover, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	unsigned char *buf = node_alloc(MOST);
 	if (rank == 1)
-		post_md(ni, PT, 1, md_of(buf, MOST, MD_ANY | MD_QUIET, eq));
+		post_md(ni, PT, 1,
+			md_of(buf, MOST, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
 	for (unsigned i = 0; i < LENGTHS * (rounds(40) + 1); i++) {
 		size_t len = around[i % LENGTHS] + i / LENGTHS % 3 - 1;
 		ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
@@ -38,6 +39,9 @@ NODES_CASE(puts_and_gets_of_all_lengths_arrive_by_either_mover, 2)
 			memset(buf, 0, len);
 			CHECK_OK(get_from(ni, md, 1, PT, 1));
 			expect_pair(eq, PTL_EVENT_REPLY_START);
+		} else {
+			(void)expect(eq, PTL_EVENT_PUT_END);
+			(void)expect(eq, PTL_EVENT_GET_END); /* buf may be written */
 		}
 		sync_nodes();
 		CHECK_PATTERN(buf, 0, len, i);
