@@ -30,7 +30,8 @@ struct atomic_call {
 	size_t compare_count;
 	struct fi_ioc *results;
 	size_t result_count;
-	uint64_t flags; /* FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC, and those of the call */
+	uint64_t kind;  /* FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC or 0 */
+	uint64_t flags; /* of the program */
 	bool silent;    /* fi_inject_atomic */
 };
 
@@ -149,7 +150,7 @@ static void atomic_event(struct ofi_sink *sink, const ptl_event_t *event)
 static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 	size_t size, const struct ofi_peer *peer)
 {
-	bool fetches = call->flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC);
+	bool fetches = call->kind;
 	const struct fi_msg_atomic *m = call->msg;
 	struct ofi_req *req = ofi_rma_new(ep, atomic_event);
 	if (!req)
@@ -197,7 +198,7 @@ static bool atomic_fits(const struct fi_ioc *ioc, size_t count, size_t elements)
 static ssize_t atomic_call(struct fid_ep *fid, const struct atomic_call *call)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	uint64_t kind = call->flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC);
+	uint64_t kind = call->kind;
 	const struct fi_msg_atomic *m = call->msg;
 	if (!m || m->rma_iov_count != 1 || !m->rma_iov)
 		return -FI_EINVAL;
@@ -271,7 +272,8 @@ static ssize_t atomic_fetchmsg(struct fid_ep *fid, const struct fi_msg_atomic *m
 	return atomic_call(fid, &(struct atomic_call){.msg = msg,
 					.results = results,
 					.result_count = result_count,
-					.flags = FI_FETCH_ATOMIC | flags});
+					.kind = FI_FETCH_ATOMIC,
+					.flags = flags});
 }
 
 static ssize_t atomic_fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -305,7 +307,7 @@ static ssize_t atomic_comparemsg(struct fid_ep *fid, const struct fi_msg_atomic 
 	(void)result_desc;
 	return atomic_call(
 		fid, &(struct atomic_call){msg, compare, compare_count, results,
-			     result_count, FI_COMPARE_ATOMIC | flags, false});
+			     result_count, FI_COMPARE_ATOMIC, flags, false});
 }
 
 static ssize_t atomic_comparev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,

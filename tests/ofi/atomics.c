@@ -328,6 +328,24 @@ static void check_truth(struct side *s, struct region r, enum way how,
 		FAILS(start(s, &o, r, 0, NULL), -FI_EOPNOTSUPP);
 }
 
+/* The flag of another kind of operation is refused. */
+static void check_other_kind(struct side *s, struct region r)
+{
+	uint64_t one = 1, old = 0;
+	struct fi_ioc from = {&one, 1}, to = {&old, 1};
+	struct fi_rma_ioc at = {r.base, 1, r.key};
+	struct fi_msg_atomic m = {.msg_iov = &from,
+		.iov_count = 1,
+		.addr = s->at[1],
+		.rma_iov = &at,
+		.rma_iov_count = 1,
+		.datatype = FI_UINT64,
+		.op = FI_SUM};
+	FAILS(fi_atomicmsg(s->ep, &m, FI_FETCH_ATOMIC), -FI_EBADFLAGS);
+	FAILS(fi_fetch_atomicmsg(s->ep, &m, &to, NULL, 1, FI_COMPARE_ATOMIC),
+		-FI_EBADFLAGS);
+}
+
 STATEMENT(80, truth, 2, 0)
 {
 	static _Alignas(64) unsigned char target[256];
@@ -342,6 +360,7 @@ STATEMENT(80, truth, 2, 0)
 		size_t most;
 		CHECK(is_valid(s, PLAIN, FI_UINT64, FI_SUM, &most) && most == 8);
 		FAILS(start(s, &o, r, 0, NULL), -FI_EINVAL); /* 72 bytes */
+		check_other_kind(s, r);
 		SILENCE(s, 1);
 	}
 	barrier();
