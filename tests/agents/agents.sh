@@ -661,6 +661,21 @@ case_portals() {
 	unset PTL3_FABRIC_NET PTL3_HUGEPAGES
 }
 
+# A barrier that lasts is reported once, with the hosts whose ranks have not all come.
+case_why_after() {
+	export PTL3_FABRIC_NET=lo PTL3_HUGEPAGES=off
+	start --why-after 0.5 --hosts 127.0.0.1,127.0.0.2,localhost -sz 3 "${AGENTS_PROGRAM%%mp_alltoall*}mp_hang" barrier
+	patiently grep -q 'which have not all come: 127.0.0.2' "$dir/err" || fail "no report: $(cat "$dir/err")"
+	says '^yod: ranks wait in PtlXBarrier for 0.5 s \(--why-after\), not all of these hosts: 127.0.0.2'
+	sleep 1.5 # a second report would follow after 1 s
+	kill -TERM $pid
+	ends
+	same "status" 143 $status
+	same "reports" 1 "$(grep -c '^yod: ranks wait in PtlXBarrier' "$dir/err")"
+	nothing_left
+	unset PTL3_FABRIC_NET PTL3_HUGEPAGES
+}
+
 # Traces are sent as yod has room for them.
 case_trace_room() {
 	printf '#!/bin/sh\nFRAMES_TRACED="%s/traced.$1" exec "%s/frames.py" "%s/local.sh" "$@"\n' "$dir" "$here" "$here" >"$dir/rsh"
@@ -686,7 +701,7 @@ case_many() {
 }
 
 skipped_case() { # name
-	[[ $1 = portals || $1 = trace_room ]] && [ -z "$AGENTS_PROGRAM" ]
+	[[ $1 = portals || $1 = trace_room || $1 = why_after ]] && [ -z "$AGENTS_PROGRAM" ]
 }
 
 run_cases
