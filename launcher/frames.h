@@ -88,7 +88,8 @@ static inline void p3_backlog_free(struct p3_backlog *b)
 /* Read n bytes at most from a descriptor that does not block.  Return their number, or
  * -EPIPE at the end of file or of the connection, or another -errno. */
 ssize_t p3_backlog_read(struct p3_backlog *b, int fd, size_t n);
-/* Write to a descriptor.  Return the number of bytes that it has taken, or -errno. */
+/* Write to a descriptor that does not block.  Return the number of bytes that it has
+ * taken, or -errno. */
 ssize_t p3_backlog_write(struct p3_backlog *b, int fd);
 
 /*
