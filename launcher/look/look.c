@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define USERS     "ptl3-"
@@ -327,16 +328,26 @@ static int look_receive(struct p3_look *look, enum p3_attach_op op, struct parce
 	return rc;
 }
 
-/* Ask, and receive the first packet of the answer. */
+/* Ask, and receive the first packet of the answer.  Ask again, at most for P3_LOOK_MS,
+ * while the kernel lets yod send no more descriptors. */
 static int look_ask(struct p3_look *look, enum p3_attach_op ask, uint32_t node,
 	enum p3_attach_op answer, struct parcel *p)
 {
 	struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC, .op = ask, .node = node};
-	/* yod may have sent its reason before it hung up: read that. */
-	if (send(look->sock, &m, sizeof m, MSG_NOSIGNAL) >= 0 || errno == EPIPE ||
-		errno == ECONNRESET)
-		return look_receive(look, answer, p);
-	return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	const struct timespec pause = {.tv_nsec = 10000000};
+	int64_t until = p3_now_ms() + P3_LOOK_MS;
+	for (;;) {
+		/* yod may have sent its reason before it hung up: read that. */
+		if (send(look->sock, &m, sizeof m, MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+			errno != ECONNRESET)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		int rc = look_receive(look, answer, p);
+		if (rc || p->msg.status != ETOOMANYREFS)
+			return rc;
+		if (p3_now_ms() > until)
+			return -ETOOMANYREFS;
+		(void)nanosleep(&pause, NULL);
+	}
 }
 
 /* Ask for the job and all its nodes again, and map the new ones.  Return 0 or -errno. */

@@ -32,6 +32,7 @@
  *	-EPERM	it is another user's
  *	-ETIMEDOUT yod does not answer within P3_LOOK_MS: it is stopped, or starved
  *	-EPIPE	the job has ended, or its yod was killed, since p3_look_open()
+ *	-ETOOMANYREFS yod could send no descriptors for P3_LOOK_MS
  *	-EPROTO	yod is of another version, or is none
  */
 

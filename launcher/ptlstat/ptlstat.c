@@ -478,6 +478,9 @@ static int main_say_no_look(uint32_t job, int rc)
 		{-EPERM, "another user's job; only that user and root may look at it"},
 		{-ETIMEDOUT, "its yod does not answer within 3 s: it is starting nodes, "
 			     "or was stopped (then kill -CONT it)"},
+		{-ETOOMANYREFS, "for 3 s the processes of its user have had more "
+				"descriptors under way to each other than `ulimit -n` of "
+				"yod: end those that are stopped and take none"},
 		{-EPIPE, "the job has ended"},
 		{-EPROTO, "its yod is of another version; use the ptlstat that came with "
 			  "it"}};

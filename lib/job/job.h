@@ -46,7 +46,8 @@ void p3_job_pids(struct p3_node *node);
 void p3_job_leave(struct p3_node *node);
 
 /* Send to yod as p3_job_send does; return -EPIPE also if the program has closed the
- * socket. */
+ * socket.  With descriptors it waits, without the lock node->life, while the kernel lets
+ * this user send no more of them. */
 int p3_job_send_to_yod(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds);
 /* Wake the life thread to serve the NIC's questions.  If the program has closed the

@@ -26,6 +26,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@
 #define LIFE_AGAIN_MS   10
 #define LIFE_AGAIN_MOST 1000
 #define LATE_MS         20   /* time between looks at the last messages of ended nodes */
+#define FLIGHT_MS       10   /* time between tries to send descriptors */
 #define LOOK_MS         1000 /* longest time until foreign descriptors are noticed */
 
 /* ---- the socket to yod, and the eventfd that wakes the life thread ---- */
@@ -54,10 +56,38 @@ static bool yod_has_wake(const struct p3_node *node)
 	return p3_fd_is(node->wake_fd, node->wake_file);
 }
 
+/* Wait a moment, in which the life thread goes on, while other processes of this user
+ * have too many descriptors under way.  Print a line when that takes long: one that is
+ * stopped takes none. */
+static void yod_await_flight(struct p3_node *node, unsigned turn)
+{
+	struct timespec then;
+	struct rlimit most = {0, 0};
+	(void)getrlimit(RLIMIT_NOFILE, &most);
+	if (turn == P3_MODEX_LATE_S * 1000 / FLIGHT_MS)
+		p3_warn("PtlNIInit waits: for %d s the processes of this user have had "
+			"more descriptors under way to each other than the %llu of "
+			"`ulimit -n`; end those that are stopped and take none, or "
+			"raise ulimit -n",
+			P3_MODEX_LATE_S, (unsigned long long)most.rlim_cur);
+	(void)clock_gettime(CLOCK_REALTIME, &then);
+	then.tv_nsec += FLIGHT_MS * 1000000;
+	then.tv_sec += then.tv_nsec / 1000000000;
+	then.tv_nsec %= 1000000000;
+	while (pthread_cond_timedwait(&node->changed, &node->life, &then) == 0)
+		;
+}
+
 int p3_job_send_to_yod(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds)
 {
-	return yod_has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;
+	int rc;
+	for (unsigned turn = 0;; yod_await_flight(node, ++turn)) {
+		rc = yod_has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds)
+					    : -EPIPE;
+		if (rc != -ETOOMANYREFS)
+			return rc;
+	}
 }
 
 /* Send a packet about an incarnation of a node, as p3_job_send_to_yod() does. */

@@ -41,7 +41,7 @@ yod -d /usr/bin -x A=base -F "$dir/load"
 same "programs of a load file" \
 	"0 a 'b'\" base /usr/bin,1 a 'b'\" base /usr/bin,2 c d#e x  y /usr," "$(ranks)"
 
-yod -sz 1 sh -c 'echo started' : -sz 1 no-such-program-anywhere
+PATH=/usr/bin:/bin yod -sz 1 sh -c 'echo started' : -sz 1 no-such-program-anywhere
 same "status with a missing program" 127 "$status"
 same "nothing has started" "" "$(cat "$dir/out")"
 grep -q '^yod: no-such-program-anywhere: cannot be run' "$dir/err" || fail "it is not named"
