@@ -31,11 +31,11 @@
 #include <unistd.h>
 
 enum { PORTAL = 4, BATCH = 64, POLLED = 3, SLOTS = 256, MOST = 4096 };
-enum { WARM = 1000, PROBE = 16, TRIES = 1000 };
+enum { BATCHES = 2000, WARM = 1000, PROBE = 16, TRIES = 1000 };
 
 static struct program {
 	struct bench b;
-	struct bench_number batches, standing, rounds;
+	struct bench_number standing, rounds;
 	const char *calls, *count; /* text of the lines to run; rows to count; or NULL */
 	bool names;
 	ptl_process_id_t self;
@@ -55,9 +55,7 @@ static struct program {
 	uint64_t head;
 	_Alignas(64) char here[MOST];
 	_Alignas(64) char there[MOST];
-} program = {.batches = {2000, 1, 1 << 16},
-	.standing = {64, 1, 100000},
-	.rounds = {10000, 1, 1000000000}};
+} program = {.standing = {64, 1, 100000}, .rounds = {10000, 1, 1000000000}};
 
 /* ---- loops that are timed or counted ---- */
 
@@ -439,10 +437,11 @@ static double time_batch(struct program *p, const struct row *row)
 	return (bench_now_ns() - begin) / BATCH;
 }
 
-static void time_row(struct program *p, const struct row *row, double *sample)
+static void time_row(struct program *p, const struct row *row)
 {
+	static double sample[BATCHES];
 	char what[64];
-	uint64_t batches = p->batches.value, warm = batches / 10 + 1;
+	uint64_t batches = p->b.quick ? 20 : BATCHES, warm = batches / 10 + 1;
 	open_row(p, row);
 	bench_barrier();
 	for (uint64_t i = 0; i < warm; i++)
@@ -597,8 +596,6 @@ static void parse(struct program *p, int argc, char **argv)
 		.max_me_list = 1 << 17,
 		.max_eqs = 256};
 	const struct bench_option options[] = {
-		{"batches", "N", "of 64, for each line; default 2000", bench_set_number,
-			&p->batches},
 		{"standing", "N", "receives on the list of the posted stream; default 64",
 			bench_set_number, &p->standing},
 		{"calls", "TEXT", "only the lines that contain it; default all",
@@ -624,8 +621,6 @@ static void parse(struct program *p, int argc, char **argv)
 	if (!wanted)
 		bench_refuse(&p->b, "--calls: '%s'; expected text of a line, as in EQGet",
 			p->calls);
-	if (p->b.quick && p->batches.value > 20)
-		p->batches.value = 20;
 }
 
 int main(int argc, char **argv)
@@ -651,10 +646,8 @@ int main(int argc, char **argv)
 	if (p->count)
 		bench_leave(0);
 	bench_begin(&p->b);
-	double *sample = bench_allocate(p->batches.value * sizeof *sample);
 	for (unsigned i = 0; i < ROWS; i++)
 		if (is_wanted(p, &rows[i]))
-			time_row(p, &rows[i], sample);
-	free(sample);
+			time_row(p, &rows[i]);
 	bench_finish(&p->b);
 }

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { ROUNDS = 20000 };
 enum way { FUTEX, SIGNAL, POLL, WAYS };
 
 static const char *const way_name[WAYS] = {"futex", "signal", "poll"};
@@ -32,12 +33,12 @@ struct bell {
 
 struct program {
 	struct bench b;
-	struct bench_number rounds;
+	uint32_t rounds;
 	struct bell bell[2];
 	enum way way;
 	int cpu[2];
 	double other_cpu; /* CPU time of the second thread, ns */
-	double *sample;
+	double sample[ROUNDS];
 };
 
 static void ring(const struct program *p, struct bell *bell)
@@ -78,7 +79,7 @@ static void *answer(void *arg)
 	pin_to(p->cpu[1]);
 	p->bell[1].tid = (pid_t)syscall(SYS_gettid);
 	ring(p, &p->bell[0]);
-	for (uint32_t i = 1; i <= p->rounds.value; i++) {
+	for (uint32_t i = 1; i <= p->rounds; i++) {
 		await(p, &p->bell[1], i);
 		ring(p, &p->bell[0]);
 	}
@@ -100,7 +101,7 @@ static void run(struct program *p, enum way way, int cpu)
 		bench_die(1, "no second thread; expected one; raise ulimit -u");
 	await(p, &p->bell[0], 1);
 	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	for (uint32_t i = 1; i <= p->rounds.value; i++) {
+	for (uint32_t i = 1; i <= p->rounds; i++) {
 		double since = bench_now_ns();
 		ring(p, &p->bell[1]);
 		await(p, &p->bell[0], i + 1);
@@ -108,7 +109,7 @@ static void run(struct program *p, enum way way, int cpu)
 	}
 	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
 	(void)pthread_join(thread, NULL);
-	struct bench_stat s = bench_stat_of(p->sample, p->rounds.value);
+	struct bench_stat s = bench_stat_of(p->sample, p->rounds);
 	BENCH_ROW(&p->b, BENCH_TEXT("way", way_name[p->way]),
 		BENCH_TEXT("CPUs", p->cpu[0] == p->cpu[1] ? "one" : "two"),
 		BENCH_COUNT("rounds", s.n), BENCH_PERCENTILES(s, "ns", 1, 0),
@@ -127,19 +128,12 @@ static const char legend[] =
 int main(int argc, char **argv)
 {
 	static struct program p = {
-		.b = {.program = "interrupts", .about = about, .legend = legend},
-		.rounds = {20000, 1, 10000000}};
-	const struct bench_option rows[] = {
-		{"rounds", "N", "for each line; default 20000", bench_set_number,
-			&p.rounds},
-		{0}};
+		.b = {.program = "interrupts", .about = about, .legend = legend}};
 	struct cpus cpus;
-	bench_options(&p.b, rows, argc, argv);
-	if (p.b.quick)
-		p.rounds.value = 20;
+	bench_options(&p.b, &(const struct bench_option){0}, argc, argv);
+	p.rounds = p.b.quick ? 20 : ROUNDS;
 	if (!cpus_read(&cpus))
 		bench_die(1, "the CPUs cannot be read: %s", strerror(errno));
-	p.sample = bench_allocate(p.rounds.value * sizeof *p.sample);
 	/* keep the signal for sigwaitinfo, in both threads */
 	sigset_t set;
 	(void)sigemptyset(&set);

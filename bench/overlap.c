@@ -14,7 +14,7 @@
 #include "bench.h"
 
 enum { PORTAL_DATA = 4, PORTAL_TALK = 5, MOST_BYTES = 1 << 30, MOST_ROUNDS = 100000 };
-enum { TRIALS = 5 };
+enum { TRIALS = 5, DELAY_NS = 500000 };
 enum way { WAITS, TARGET, SOURCE, WAYS };
 
 static const char *const way_name[WAYS] = {"neither", "target", "source"};
@@ -22,7 +22,7 @@ static const char *const way_name[WAYS] = {"neither", "target", "source"};
 struct program {
 	struct bench b;
 	struct bench_list sizes;
-	struct bench_number rounds, work_us, delay_us;
+	struct bench_number rounds, work_us;
 	struct bench_watch w;
 	ptl_process_id_t peer;
 	ptl_handle_md_t out, empty;
@@ -59,8 +59,7 @@ static double compute(struct program *p)
 static void source_round(struct program *p, enum way way, uint64_t round)
 {
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
-	for (double end = bench_now_ns() + (double)p->delay_us.value * 1e3;
-		bench_now_ns() < end;)
+	for (double end = bench_now_ns() + DELAY_NS; bench_now_ns() < end;)
 		;
 	uint64_t *words = (uint64_t *)p->memory;
 	words[0] = words[p->length / 8 - 1] = round;
@@ -153,8 +152,7 @@ int main(int argc, char **argv)
 		.b = {.program = "overlap", .about = about, .legend = legend},
 		.sizes = {.most = MOST_BYTES},
 		.rounds = {100, 1, MOST_ROUNDS},
-		.work_us = {10000, 10, 10000000},
-		.delay_us = {500, 0, 1000000}};
+		.work_us = {10000, 10, 10000000}};
 	double ns[TRIALS];
 	const struct bench_option rows[] = {
 		{"sizes", "LIST", "in bytes; default 8,64K,1M,16M", bench_set_list,
@@ -163,9 +161,6 @@ int main(int argc, char **argv)
 			&p.rounds},
 		{"work", "US", "that a node computes in each round; default 10000",
 			bench_set_number, &p.work_us},
-		{"delay", "US",
-			"from the target's word that it is ready to the put; default 500",
-			bench_set_number, &p.delay_us},
 		{0}};
 	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
 	bench_options(&p.b, rows, argc, argv);

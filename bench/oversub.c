@@ -37,7 +37,6 @@ struct program {
 	struct bench b;
 	struct bench_number bytes, rounds;
 	struct bench_watch w;
-	bool silent; /* no SEND_END events */
 	bool memory;
 	struct memory *all; /* rank 0 */
 	ptl_process_id_t *id;
@@ -76,7 +75,7 @@ static void run_round(struct program *p)
 	for (unsigned i = 1; i < p->b.size; i++)
 		put(p, (p->b.rank + i) % p->b.size);
 	uint64_t others = p->b.size - 1, *there = &p->there[p->round & 1];
-	uint64_t sent = p->silent ? 0 : (p->round + 1) * others;
+	uint64_t sent = (p->round + 1) * others;
 	while (*there < others || p->w.seen[PTL_EVENT_SEND_END] < sent) {
 		bench_take(&p->w);
 		if (p->w.last.type == PTL_EVENT_PUT_END)
@@ -226,8 +225,7 @@ static void open_node(struct program *p)
 		p->id[i] = bench_id(&p->b, i);
 	p->w.eq = bench_queue(&p->b, 8 * p->b.size + 64);
 	for (uint64_t i = 0; i < 2; i++)
-		p->out[i] = bench_bind(&p->b, p->tx + i * p->words, tx,
-			p->silent ? PTL_EQ_NONE : p->w.eq);
+		p->out[i] = bench_bind(&p->b, p->tx + i * p->words, tx, p->w.eq);
 	bench_post(&p->b, PORTAL, PTL_MD_OP_PUT, p->rx, rx, p->w.eq);
 	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
 }
@@ -245,10 +243,6 @@ int main(int argc, char **argv)
 			bench_set_flag, &p.memory},
 		{"rounds", "N", "default: 4000000 messages in all", bench_set_number,
 			&p.rounds},
-		{"no-send-end", NULL, "descriptors without SEND_END events",
-			bench_set_flag, &p.silent},
-		{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", bench_set_flag,
-			&p.w.poll},
 		{0}};
 	bench_options(&p.b, rows, argc, argv);
 	bench_want_ranks(&p.b, 2, UINT32_MAX);
@@ -266,6 +260,6 @@ int main(int argc, char **argv)
 	uint64_t count = p.round * (p.b.size - 1);
 	bench_barrier();
 	bench_expect(&p.b, &p.w, "all-to-all", PTL_EVENT_PUT_END, count);
-	bench_expect(&p.b, &p.w, "all-to-all", PTL_EVENT_SEND_END, p.silent ? 0 : count);
+	bench_expect(&p.b, &p.w, "all-to-all", PTL_EVENT_SEND_END, count);
 	bench_finish(&p.b);
 }

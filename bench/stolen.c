@@ -19,7 +19,8 @@
 #include <time.h>
 
 enum { PORTAL_DATA = 4, WORD = 8, SLOT = 64, MOST_MESSAGES = 1000000, PIECE_NS = 50000 };
-enum { WORKED = 1 << 16 }; /* words that the work goes through: 512 KiB */
+enum { PAUSE_NS = 200000 }; /* between messages, of all senders together */
+enum { WORKED = 1 << 16 };  /* words that the work goes through: 512 KiB */
 
 #define NIC_THREAD    "p3nic"
 #define KERNEL_THREAD "p3irq"
@@ -35,7 +36,6 @@ struct program {
 	struct bench b;
 	struct bench_number messages; /* of all senders */
 	struct bench_number bytes;    /* of a message; the first word is its number */
-	struct bench_number pause_us; /* of all senders together */
 	struct bench_watch w;         /* of rank 0: messages; of others: ACKs */
 	unsigned senders;
 	/* rank 0: number of the last message of each sender */
@@ -136,7 +136,7 @@ static void send_all(struct sender *s)
 	uint64_t word[SLOT / WORD] = {0};
 	ptl_handle_md_t md = bench_bind(&p->b, word, p->bytes.value, s->w.eq);
 	ptl_process_id_t to = bench_id(&p->b, 0);
-	uint64_t ns = p->pause_us.value * 1000 * p->senders;
+	uint64_t ns = (uint64_t)PAUSE_NS * p->senders;
 	struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	for (uint64_t i = 0; i < s->count; i++) {
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -226,14 +226,11 @@ int main(int argc, char **argv)
 		.b = {.program = "stolen", .about = about, .legend = legend},
 		.messages = {4000, 1, MOST_MESSAGES},
 		.bytes = {WORD, WORD, SLOT},
-		.pause_us = {200, 0, 1000000},
 		.w = {.may_lose = BENCH_LOSE_NONE}};
 	const struct bench_option rows[] = {
 		{"messages", "N", "from all senders; default 4000", bench_set_number,
 			&p.messages},
 		{"bytes", "N", "of a message; default 8", bench_set_number, &p.bytes},
-		{"pause", "US", "between messages of all senders together; default 200",
-			bench_set_number, &p.pause_us},
 		{0}};
 	bench_options(&p.b, rows, argc, argv);
 	p.senders = p.b.size > 1 ? p.b.size - 1 : 1;
