@@ -9,7 +9,7 @@
 compare: each pattern has a row of libportals and of each of PEERS that has the pattern and is installed; its
 figures are numbers of a plausible size; each acceptance line is measured exactly if its two rows are there; a
 peer that is left out has a line that says so.
-papers: each figure and each table has a place on both pages, and an answer to each of its questions, or a line
+papers: each figure and each table has a place on the page, and an answer to each of its questions, or a line
 that says what is missing.  Without the library BIN/../ablation, its items have such a line.
 netpipe: NetPIPE with its module runs with few sizes in both modes.  Its integrity check, which is for puts, needs
 -I: it gives NetPIPE two buffers.  Skipped if the source is not there and cannot be fetched within half a minute.
@@ -143,7 +143,7 @@ def papers(folder, out):
     figures, tables, missing = FIGURES, TABLES, ABLATED_FIGURES + ABLATED_TABLES
     if (folder / "../ablation").is_dir():
         figures, tables, missing = figures + ABLATED_FIGURES, tables + ABLATED_TABLES, []
-    markdown, page = ((out / f"papers.{kind}").read_text() for kind in ("md", "html"))
+    markdown = (out / "papers.md").read_text()
     document = json.loads((out / "papers.json").read_text())
     check_pictures(out, figures)
     for figure in figures:
@@ -158,10 +158,10 @@ def papers(folder, out):
               f"{item}: the library for it is not there, and no line says so")
     check({"machine", "CPUs", "rounds"} <= set(document), "papers.json lacks a key")
     check(not re.search(r"[0-9]e[+-][0-9]", markdown), "papers.md has exponents")
-    for text, pattern, count in ((page, "<svg", len(figures)), (markdown, "^## ", len(figures + tables + missing)),
-                                 (markdown, r"^.*\| (yes|NO|unclear): ", len(re.findall(ANSWER, said)))):
-        found = len(re.findall(pattern, text, re.M))
-        check(found == count, f"{found} of '{pattern}' on a page; expected {count}")
+    for pattern, count in (("^## ", len(figures + tables + missing)),
+                           (r"^.*\| (yes|NO|unclear): ", len(re.findall(ANSWER, said)))):
+        found = len(re.findall(pattern, markdown, re.M))
+        check(found == count, f"{found} of '{pattern}' on the page; expected {count}")
     ablated = subprocess.run([folder / "yod", "-sz", "1", folder / "matchperf", "--quick"], capture_output=True,
                              text=True, env={**os.environ, "PTL3_ABLATE": "index"}, check=False)
     check("cannot leave out any part" in ablated.stdout + ablated.stderr, "the ordinary library takes PTL3_ABLATE")
