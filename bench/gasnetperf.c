@@ -20,7 +20,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_TURNS = 100, MOST_SINGLE = 128, MOST_WAYS = 3, SIZES = 14, FIGURES = 4 };
+enum { TURNS = 20, MOST_SINGLE = 128, MOST_WAYS = 3, SIZES = 14, FIGURES = 4 };
 enum { LARGEST = 16 << 20, UNDER_WAY = 4096, QUEUE = 4096 };
 /* The conduit has 38 and 39, and bench.c has 60. */
 enum { PORTAL_PUT = 8, PORTAL_PING = 9 };
@@ -87,7 +87,8 @@ static struct program {
 	struct bench b;
 	bool figure[FIGURES], named; /* named: by --figure */
 	struct bench_list sizes;
-	struct bench_number window, turns; /* window: bare puts without their ACK */
+	struct bench_number window; /* bare puts without their ACK */
+	uint64_t turns;             /* batches of each way in a test */
 	bool first;
 	gasnet_node_t peer;
 	ptl_process_id_t peer_id;
@@ -109,12 +110,10 @@ static struct program {
 	uint64_t acked; /* puts so far whose ACK is awaited */
 	/* a way of the test: ns of an operation in each batch, and of single ones */
 	struct runner {
-		double batch[MOST_TURNS], single[MOST_TURNS * MOST_SINGLE];
+		double batch[TURNS], single[TURNS * MOST_SINGLE];
 		uint64_t singles;
 	} runner[MOST_WAYS];
-} program = {.sizes = {.most = LARGEST},
-	.window = {64, 1, 1024},
-	.turns = {20, 1, MOST_TURNS}};
+} program = {.sizes = {.most = LARGEST}, .window = {64, 1, 1024}};
 
 static void check(int rc, const char *what)
 {
@@ -370,7 +369,7 @@ static void test(struct program *p, const struct figure *f, uint64_t bytes)
 		p->runner[k].singles = 0;
 	}
 	/* the order rotates, so that a slow drift does not show in the ratios */
-	for (uint64_t i = 0; i < p->turns.value; i++)
+	for (uint64_t i = 0; i < p->turns; i++)
 		for (unsigned k = 0; k < ways; k++)
 			one_turn(p, f, (unsigned)(k + i) % ways, i, count);
 	bench_barrier();
@@ -379,11 +378,10 @@ static void test(struct program *p, const struct figure *f, uint64_t bytes)
 	BENCH_DO(PtlMDUnlink, p->ping);
 	double ratio[MOST_WAYS];
 	for (unsigned k = 0; k < ways; k++)
-		ratio[k] = bench_ratio(
-			p->runner[0].batch, p->runner[k].batch, p->turns.value);
+		ratio[k] = bench_ratio(p->runner[0].batch, p->runner[k].batch, p->turns);
 	for (unsigned k = 0; k < ways && p->first; k++) {
 		struct runner *r = &p->runner[k];
-		struct bench_stat s = bench_stat_of(r->batch, p->turns.value);
+		struct bench_stat s = bench_stat_of(r->batch, p->turns);
 		double p99 =
 			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
 		BENCH_ROW(&p->b, BENCH_TEXT("figure", figure_name[f - figures]),
@@ -437,15 +435,12 @@ static void options(struct program *p, int argc, char **argv)
 			bench_set_list, &p->sizes},
 		{"window", "N", "bare puts without their ACK; default 64",
 			bench_set_number, &p->window},
-		{"turns", "N", "batches of each way in a test; default 20",
-			bench_set_number, &p->turns},
 		{0}};
 	bench_options(&p->b, rows, argc, argv);
 	for (unsigned k = 0; k < FIGURES; k++)
 		p->named |= p->figure[k];
 	bench_all_words(&words);
-	if (p->b.quick)
-		p->turns.value = 2;
+	p->turns = p->b.quick ? 2 : TURNS;
 	bench_want_ranks(&p->b, 2, 2);
 }
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORTAL = 4, MOST_BYTES = 64 << 10, MOST_SAMPLES = 200 };
+enum { PORTAL = 4, USUAL_BYTES = 64, MEMORY_BYTES = 4096, MOST_SAMPLES = 200 };
 
 /* Values of /proc/self/smaps_rollup, and of the mappings of memory files: the size of
  * those that are mapped writable, and of the others. */
@@ -35,7 +35,6 @@ struct memory {
 
 struct program {
 	struct bench b;
-	struct bench_number bytes, rounds;
 	struct bench_watch w;
 	bool memory;
 	struct memory *all; /* rank 0 */
@@ -102,8 +101,7 @@ static void run_rounds(struct program *p, uint64_t count)
 
 static void measure(struct program *p)
 {
-	uint64_t usual = p->b.quick ? 20 : bench_all_rounds(p->b.size);
-	uint64_t rounds = p->rounds.value ? p->rounds.value : usual;
+	uint64_t rounds = p->b.quick ? 20 : bench_all_rounds(p->b.size);
 	uint64_t batches = rounds < MOST_SAMPLES ? rounds : MOST_SAMPLES;
 	uint64_t each = rounds / batches;
 	run_rounds(p, rounds / 10 + 1);
@@ -215,7 +213,7 @@ static const char legend[] =
 
 static void open_node(struct program *p)
 {
-	p->words = p->bytes.value / 8;
+	p->words = (p->memory ? MEMORY_BYTES : USUAL_BYTES) / 8;
 	uint64_t tx = p->words * 8, rx = tx * p->b.size * 2;
 	p->tx = bench_allocate(2 * tx);
 	p->rx = bench_allocate(rx);
@@ -233,21 +231,13 @@ static void open_node(struct program *p)
 int main(int argc, char **argv)
 {
 	static struct program p = {
-		.b = {.program = "oversub", .about = about, .legend = legend},
-		.bytes = {0, 8, MOST_BYTES},
-		.rounds = {0, 1, 1000000000}};
+		.b = {.program = "oversub", .about = about, .legend = legend}};
 	const struct bench_option rows[] = {
-		{"bytes", "N", "of a message; default 64 (--memory: 4096)",
-			bench_set_number, &p.bytes},
 		{"memory", NULL, "show the memory of a node, idle and after a round",
 			bench_set_flag, &p.memory},
-		{"rounds", "N", "default: 4000000 messages in all", bench_set_number,
-			&p.rounds},
 		{0}};
 	bench_options(&p.b, rows, argc, argv);
 	bench_want_ranks(&p.b, 2, UINT32_MAX);
-	if (!p.bytes.value)
-		p.bytes.value = p.memory ? 4096 : 64;
 	open_node(&p);
 	bench_begin(&p.b);
 	if (p.memory) {
