@@ -149,8 +149,6 @@ static const struct p3_column table_domains[] = {{"domain", -24, "name", P3_PLAI
 static const struct p3_column table_conf[] = {{"node", 5, "node", P3_PLAIN},
 	{"setting", -19, "setting", P3_PLAIN}, {"set to", -16, "set", P3_PLAIN},
 	{"got", -1, "got", P3_PLAIN}};
-static const struct p3_column table_here[] = {{"setting", -18, "setting", P3_PLAIN},
-	{"here", -16, "here", P3_PLAIN}, {"usual", -1, "usual", P3_PLAIN}};
 
 struct screen {
 	bool on;
@@ -513,18 +511,6 @@ static int main_say_no(const struct opt *opt, int rc)
 
 /* ---- looking ---- */
 
-/* Print rows of settings, and drop them. */
-static void main_print_conf(const struct opt *opt, json_t *rows)
-{
-	if (opt->json)
-		p3_rows_json(rows);
-	else if (json_object_get(json_array_get(rows, 0), "node"))
-		p3_rows_table(rows, COLUMNS(table_conf));
-	else
-		p3_rows_table(rows, COLUMNS(table_here));
-	json_decref(rows);
-}
-
 static void main_show(const struct opt *opt, const struct ptl_picture *was,
 	const struct ptl_picture *is)
 {
@@ -569,16 +555,15 @@ static int main_look_once(const struct opt *opt, struct p3_look *look)
 	int rc = ptl_picture_take(look, &p);
 	if (rc)
 		return rc;
-	if (opt->what == CONF) {
-		main_print_conf(opt, ptl_rows_conf(&p));
-	} else {
-		json_t *job = ptl_rows_why(&p, opt->json);
-		if (opt->json)
-			p3_rows_json(job);
-		else
-			table_show_why(job, opt->brief);
-		json_decref(job);
-	}
+	json_t *rows =
+		opt->what == CONF ? ptl_rows_conf(&p) : ptl_rows_why(&p, opt->json);
+	if (opt->json)
+		p3_rows_json(rows);
+	else if (opt->what == CONF)
+		p3_rows_table(rows, COLUMNS(table_conf));
+	else
+		table_show_why(rows, opt->brief);
+	json_decref(rows);
 	ptl_picture_drop(&p);
 	return 0;
 }
@@ -655,12 +640,9 @@ static int main_perform(struct opt opt)
 		opt.domain = domain;
 	if (named || opt.job || opt.domain)
 		return main_look(&opt);
-	if (opt.what == CONF) {
-		main_print_conf(&opt, ptl_rows_conf_here());
-		return STATUS_OK;
-	}
-	return MAIN_NO("why: this user has no job, and not just one domain; expected a "
-		       "pid, or --domain NAME, of those that ptlstat alone lists");
+	return MAIN_NO("%s: this user has no job, and not just one domain; expected a "
+		       "pid, or --domain NAME, of those that ptlstat alone lists",
+		opt.what == CONF ? "conf" : "why");
 }
 
 int main(int argc, char **argv)

@@ -156,9 +156,8 @@ json_t *ptl_rows_job(const struct ptl_picture *was, const struct ptl_picture *is
 /* Return a job, a line for each node, and conclusions.  Lines that differ in their node
  * only become one, but for lines of nodes if these are to stay apart. */
 json_t *ptl_rows_why(const struct ptl_picture *p, bool apart);
-/* Return the settings of nodes, or those of this process. */
+/* Return the settings of nodes. */
 json_t *ptl_rows_conf(const struct ptl_picture *p);
-json_t *ptl_rows_conf_here(void);
 
 /* ---- why.c and silence.c ---- */
 

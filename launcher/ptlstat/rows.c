@@ -469,17 +469,3 @@ json_t *ptl_rows_conf(const struct ptl_picture *p)
 	}
 	return rows;
 }
-
-json_t *ptl_rows_conf_here(void)
-{
-	json_t *rows = json_array();
-	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
-		const struct p3_conf_row *row = p3_conf_row(id);
-		if (p3_conf_text(id) || !row->internal)
-			json_array_append_new(
-				rows, json_pack("{s:s, s:o, s:s}", "setting", row->name,
-					      "here", p3_rows_text(p3_conf_text(id)),
-					      "usual", row->usual));
-	}
-	return rows;
-}

@@ -361,7 +361,7 @@ def check_usage():
 
 
 def check_full():
-    for words in ([], ['conf'], ['--json'], ['--help']):
+    for words in ([], ['--json'], ['--help']):
         with open('/dev/full', 'wb') as full:
             run = subprocess.run([PTLSTAT, *words], stdout=full, stderr=subprocess.PIPE,
                                  text=True, timeout=LIMIT)
