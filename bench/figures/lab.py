@@ -5,7 +5,9 @@ A Figure has curves, the figures that the paper's text gives, and verdicts (judg
 questions that the measured data answer.  A Table has rows in place of curves, and no picture.
 """
 import dataclasses
+import functools
 import pathlib
+import tempfile
 from functools import partial
 
 from figures import run
@@ -51,6 +53,13 @@ class Lab:
         self.bin = pathlib.Path(bin_dir)
         self.quick = quick
         self.rounds = 1 if quick else rounds
+        self.work = tempfile.TemporaryDirectory()
+
+    @functools.cache
+    def mpi(self, name):
+        """Return an MPI with its peer_mpi, and "" or a sentence about a figure that lacks it."""
+        mpi = run.Mpi(name)
+        return mpi, mpi.build_peer(pathlib.Path(self.work.name))
 
     def run(self, name, command, env):
         """Return what a command said, on standard output and standard error.  It is called

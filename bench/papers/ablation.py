@@ -6,8 +6,8 @@ from functools import partial
 
 from figures.judge import at, at_most, least, over, reaches, size_text, under, within
 from figures.lab import ACCELERATED, GENERIC, Curve, Figure, Table, bandwidth, microseconds
+from paper2 import PAPER
 
-PAPER = "2: SeaStar interconnect: C firmware for Portals"
 SMALL = [8, 16, 32, 64, 128, 256, 512, 1024]
 SHORT = 64  # longer messages wait for their bytes
 LARGE = [1024, 4096, 16384, 65536, 262144, 1048576]

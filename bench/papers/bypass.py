@@ -5,8 +5,8 @@ from functools import partial
 from figures.judge import least, over, reaches, under
 from figures.lab import ACCELERATED, Table
 from figures.stats import Measured, rounds_of
+from paper1 import PAPER
 
-PAPER = "1: Implementation and performance of Portals 3.3 on the Cray XT3"
 SIDES = {"accelerated": ACCELERATED,
          **{f"generic, {how}": {"PTL3_MATCH": f"host/{how}"} for how in ("futex", "signal", "poll")}}
 NODES = (1, 2, 16)

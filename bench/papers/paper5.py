@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Paper 5, Figures 2 to 5: GASNet over Portals, by gasnetperf, and over MPI, by peer_mpi, in turns."""
-import pathlib
-import tempfile
 from functools import partial
 
 from figures import run
@@ -55,19 +53,18 @@ def theirs(lab, mpi, sizes):
 
 def measure(lab):
     """Return {(figure, curve, p50_ns or p99_ns): [(bytes, ns)]}, and notes about what is left out."""
-    mpis, sizes = [run.Mpi(name) for name in MPIS], {}
+    mpis, sizes = [lab.mpi(name) for name in MPIS], {}
     calls = {mark: partial(ours, lab, mark, *how) for mark, how in OURS.items()}
-    with tempfile.TemporaryDirectory() as work:
-        def note_sizes():
-            found = calls[""]()
-            for (figure, *_), size in found:
-                sizes.setdefault(figure, {})[size] = True
-            return found
-        missing = {mpi: mpi.build_peer(pathlib.Path(work)) for mpi in mpis}
-        seen = lab.turns({**calls, "": note_sizes, **{mpi: partial(theirs, lab, mpi, sizes)
-                                                      for mpi in mpis if not missing[mpi]}})
+
+    def note_sizes():
+        found = calls[""]()
+        for (figure, *_), size in found:
+            sizes.setdefault(figure, {})[size] = True
+        return found
+    seen = lab.turns({**calls, "": note_sizes, **{mpi: partial(theirs, lab, mpi, sizes)
+                                                  for mpi, missing in mpis if not missing}})
     points = by_key({key: value for values in seen.values() for key, value in values.items()})
-    return points, [note for note in missing.values() if note]
+    return points, [missing for _, missing in mpis if missing]
 
 
 def of_figure(points, figure):
