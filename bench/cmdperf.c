@@ -561,8 +561,7 @@ __attribute__((noinline)) static void count_calls(
 
 static void count_row(struct program *p, const struct row *row)
 {
-	if (p->b.size != 1)
-		bench_die(2, "%u nodes; expected a node alone", p->b.size);
+	bench_want_ranks(&p->b, 1, 1);
 	open_row(p, row);
 	uint64_t before = warm(p, row);
 	count_calls(p, row, p->rounds.value);

@@ -212,7 +212,7 @@ static void parse(struct program *p, int argc, char **argv)
 	for (unsigned i = 0; i < PERF_TESTS; i++) {
 		n += p->test[i];
 		if (p->b.starts && p->test[i] && i != PERF_PUT && i != PERF_BIDIR)
-			bench_die(2,
+			bench_refuse(&p->b,
 				"--starts: --test has %s; expected put, bidir or both; "
 				"leave %s out",
 				perf_test_name[i], perf_test_name[i]);

@@ -237,8 +237,8 @@ int main(int argc, char **argv)
 	if (p.b.quick)
 		p.messages.value = p.senders * 3;
 	if (p.messages.value < p.senders)
-		bench_die(2,
-			"--messages is %" PRIu64 "; expected one or more for each of %u "
+		bench_refuse(&p.b,
+			"--messages: %" PRIu64 "; expected one or more for each of %u "
 			"senders; raise it",
 			p.messages.value, p.senders);
 	if (p.b.rank == 0) {

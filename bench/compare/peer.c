@@ -156,10 +156,10 @@ static struct job {
 
 static void on_child_end(int sig)
 {
-	static const char line[] =
-		"compare: a process of a pattern has ended; expected that "
-		"all do all their rounds\n";
+	static const char line[] = ": a process of a pattern has ended; expected that "
+				   "all do all their rounds\n";
 	(void)sig;
+	(void)!write(STDERR_FILENO, peer_program, strlen(peer_program));
 	(void)!write(STDERR_FILENO, line, sizeof line - 1);
 	_exit(1);
 }

@@ -66,7 +66,7 @@ PICKS = {
                 ("eqpoll", 3, "p50_ns", "calls", "PtlEQPoll of three empty queues, timeout 0")],
     "matchperf": [("match", "depth", "p50_ns", None, None)],
     "oversub": [("alltoall", "nodes", "Mmsg_per_s", None, None)]}
-PERF = {"latency": "put", "stream": "stream", "rate": "rate", "ack": "ack", "get": "get"}
+PERF = {test: text for test, *_, text in PICKS["portalperf"]}
 
 
 def joined(values):
