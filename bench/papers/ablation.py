@@ -135,7 +135,7 @@ def useful(part, kind, ratio):
 def parts(lab):
     there, lacking = measurable(lab), []
     free = re.search(r"HugePages_Free: +(\d+)", pathlib.Path("/proc/meminfo").read_text(encoding="utf-8"))
-    if int(free[1]) < PAGES_OF_A_JOB:
+    if not free or int(free[1]) < PAGES_OF_A_JOB:
         del there[HUGEPAGES]
         lacking = [HUGEPAGES]
     seen = lab.values({"ACK": lambda: one(lab, "ack", ACCELERATED),
