@@ -352,19 +352,11 @@ static void why_add_who_waits(
 {
 	struct p3_ranks waiting = {{{0}}};
 	char ranks[100];
-	uint32_t k = 0;
-	ptl_add(t, n == 1 ? "; 1 node waits for it: " : "; %u nodes wait for it: ", n);
-	for (uint32_t i = 0; i < v->p->size; i++) {
-		if (!why_waits_for(v, i, to))
-			continue;
-		p3_ranks_add(&waiting, i);
-		k++;
-		if (n < 10)
-			ptl_add(t, "%s%u", k == 1 ? "" : k == n ? " and " : ", ", i);
-	}
+	for (uint32_t i = 0; i < v->p->size; i++)
+		if (why_waits_for(v, i, to))
+			p3_ranks_add(&waiting, i);
 	p3_ranks_print(&waiting, ranks, sizeof ranks);
-	if (n >= 10)
-		ptl_add(t, "%s", ranks);
+	ptl_add(t, "; %u node%s for it: %s", n, n == 1 ? " waits" : "s wait", ranks);
 }
 
 static const char *why_silence_text(const struct view *v, uint32_t i)

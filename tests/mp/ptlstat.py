@@ -62,13 +62,13 @@ def end(*jobs):
 STOPPED = r'stopped \(SIGSTOP; kill -CONT \d+ lets it go on\)'
 SCENES = {
     ('barrier', 3): [r'node 1 computes outside of Portals, and has not come to the '
-                     r'barrier; 2 nodes wait for it: 0 and 2'],
+                     r'barrier; 2 nodes wait for it: 0,2'],
     ('stopped', 4): [rf'node 2 is {STOPPED}, and has not come to the barrier; '
-                     r'3 nodes wait for it: 0, 1 and 3',
+                     r'3 nodes wait for it: 0-1,3',
                      r'each of nodes 0-1,3: waits in PtlXBarrier since [0-9.]+ s or more; '
                      r'has not come: 2'],
     ('event', 3): [r'node 0 waits for an event that no node has sent, and has not come to '
-                   r'the barrier; 2 nodes wait for it: 1 and 2',
+                   r'the barrier; 2 nodes wait for it: 1-2',
                    r'node 0 .*waits in PtlEQWait on EQ \d+ with 0 events unread'],
     ('paused', 2): [r'node 0 waits for an event: nothing is known to be lost, and node 1, which is '
                     rf'stopped, may have something to send\nnode 1 is {STOPPED}'],
@@ -101,7 +101,7 @@ SCENES = {
     ('gone', 3): [r'[1-9]\d* requests? of node 0 came to nothing, the last one a put of 64 bytes .* for '
                   r'node 1: the target has ended'],
     ('parted', 3): [r'node 2 has left \(PtlFini.*, and has not come to the barrier; '
-                    r'2 nodes wait for it: 0 and 1'],
+                    r'2 nodes wait for it: 0-1'],
     ('queued', 2): [rf'node 1 is {STOPPED}; 1 node waits for it: 0; [1-9]\d* messages? '
                     r'lie in its lanes, [1-9]\d* more are queued',
                     r'node 0 .*for node 1: [1-9]\d* in its lane'],
@@ -110,7 +110,7 @@ SCENES = {
                   r'0; 1 node waits for it: 0',
                   r'node 0 .*for node 1: 1 in its lane.*, the first one waits for a match entry'],
     ('late', 3): [r'node 2 has not called PtlInit, and has not come to the barrier; '
-                  r'2 nodes wait for it: 0 and 1'],
+                  r'2 nodes wait for it: 0-1'],
     ('absent', 2): [r'node 0 .*for node 1: 0 in its lane, 1 queued',
                     r'node 1 .*not joined, has called PtlInit'],
     ('killed', 3): [r'node 0 waits for an event that no node has sent',
