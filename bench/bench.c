@@ -206,7 +206,7 @@ static void report_begin(struct bench *b)
 	}
 	b->warnings = json_array();
 	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
-		json_array_append_new(cpus, json_integer(b->cpu[i]));
+		json_array_append_new(cpus, json_integer(cpus_nth(&b->cpus, i)));
 	uname(&u);
 	strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
 	b->document = json_pack("{s:s s:s s:s s:s s:s s:i s:o s:b s:b s:O}", "program",
@@ -219,7 +219,7 @@ static void report_begin(struct bench *b)
 	fprintf(b->table, "%s, %s: %u ranks", b->program, PtlXVersion(), b->size);
 	fprintf(b->table, b->no_pin ? ", not pinned" : ", on CPUs");
 	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
-		fprintf(b->table, " %d", b->cpu[i]);
+		fprintf(b->table, " %d", cpus_nth(&b->cpus, i));
 	fprintf(b->table, "%s\n%s", b->quick ? "; --quick: no measurement" : "",
 		b->legend ? b->legend : "");
 }
@@ -282,13 +282,9 @@ void bench_start(struct bench *b)
 	if (PtlGetRank(b->ni, &b->rank, &b->size) != PTL_OK)
 		b->rank = 0, b->size = 1;
 	own_rank = b->rank;
-	struct cpus cpus;
-	if (!cpus_read(&cpus))
+	if (!cpus_read(&b->cpus))
 		bench_die(1, "the CPUs cannot be asked for: %s", strerror(errno));
-	b->ncpus = cpus_count(&cpus);
-	b->cpu = bench_allocate(b->size * sizeof *b->cpu);
-	for (unsigned i = 0; i < b->size; i++)
-		b->cpu[i] = cpus_nth(&cpus, i);
+	b->ncpus = cpus_count(&b->cpus);
 }
 
 void bench_refuse(const struct bench *b, const char *fmt, ...)
@@ -313,10 +309,11 @@ void bench_want_ranks(const struct bench *b, unsigned least, unsigned most)
 
 void bench_begin(struct bench *b)
 {
-	if (!b->no_pin && !cpus_pin(b->cpu[b->rank]))
+	int cpu = cpus_nth(&b->cpus, b->rank);
+	if (!b->no_pin && !cpus_pin(cpu))
 		fprintf(stderr,
 			"%s: rank %u cannot be pinned to CPU %d: %s; use --no-pin\n",
-			b->program, b->rank, b->cpu[b->rank], strerror(errno));
+			b->program, b->rank, cpu, strerror(errno));
 	bench_barrier();
 	if (b->rank == 0)
 		report_begin(b); /* other ranks sleep in the barrier */
@@ -335,7 +332,6 @@ int bench_end(struct bench *b)
 		b->errors = sum;
 		ok = report_end(b);
 	}
-	free(b->cpu);
 	return b->errors || !ok;
 }
 

@@ -34,8 +34,8 @@ struct bench {
 	/* identity of this rank */
 	ptl_handle_ni_t ni;
 	unsigned rank, size;
-	unsigned ncpus; /* CPUs that the job may use */
-	int *cpu;       /* CPU of each rank */
+	struct cpus cpus; /* those that the job may use; a rank has one of them */
+	unsigned ncpus;   /* number of them */
 	uint64_t errors;
 	/* rank 0: the report */
 	FILE *table, *json_file;

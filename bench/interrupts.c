@@ -129,22 +129,19 @@ int main(int argc, char **argv)
 {
 	static struct program p = {
 		.b = {.program = "interrupts", .about = about, .legend = legend}};
-	struct cpus cpus;
 	bench_options(&p.b, &(const struct bench_option){0}, argc, argv);
 	p.rounds = p.b.quick ? 20 : ROUNDS;
-	if (!cpus_read(&cpus))
-		bench_die(1, "the CPUs cannot be read: %s", strerror(errno));
 	/* keep the signal for sigwaitinfo, in both threads */
 	sigset_t set;
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGRTMAX);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	bench_begin(&p.b);
-	p.cpu[0] = cpus_nth(&cpus, 0);
+	p.cpu[0] = cpus_nth(&p.b.cpus, 0);
 	pin_to(p.cpu[0]);
 	/* first on one CPU, then on two if there are two */
-	for (unsigned n = 0; n < 2 && n < cpus_count(&cpus); n++)
+	for (unsigned n = 0; n < 2 && n < p.b.ncpus; n++)
 		for (int way = 0; way < WAYS; way++)
-			run(&p, (enum way)way, cpus_nth(&cpus, n));
+			run(&p, (enum way)way, cpus_nth(&p.b.cpus, n));
 	bench_finish(&p.b);
 }
