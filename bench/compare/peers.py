@@ -136,9 +136,8 @@ class Portals:
         yield from self.perf(turn, self.name + "_heap", turn.want("latency"),
                              [size for size in turn.x["latency"] if size >= BY_SHARED_HEAP], "--heap")
         for depths in turn.want("match").values():
-            for hit, name in (("end", self.name), ("random", self.name + "_random")):
-                yield from self.bench(turn, name, 2, "matchperf", "--depth", joined(depths), "--list", "exact",
-                                      "--hit", hit)
+            yield from self.bench(turn, self.name, 2, "matchperf", "--depth", joined(depths), "--list", "exact",
+                                  "--hit", "end")
         for nodes in turn.want("alltoall").get("alltoall", []):
             yield from self.bench(turn, self.name, nodes, "oversub")
 

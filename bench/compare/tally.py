@@ -5,8 +5,8 @@ Samples are {(test, x, who): {(round, slot): value}}.  In a slot "ours" and othe
 after the other, so only values of one slot are divided by one another.  The ratio is the speed of
 "ours" relative to the other, for times and rates alike: above 1 "ours" is faster.  The figure beside
 ours_heap ("ours" from the shared heap) is its speed relative to raw_memcpy, in half round trips
-relative to "ours".  old_heap and old_random (of an older build) have ours_heap and ours_random as
-their partners; mpi_vader and fi_shm have mpi_portals and fi_portals, which ran before them.
+relative to "ours".  old_heap (of an older build) has ours_heap as its partner; mpi_vader and fi_shm
+have mpi_portals and fi_portals, which ran before them.
 
 An acceptance line has one ratio of each round: of the medians of both sides over the slots of the round
 that have both.
@@ -19,7 +19,7 @@ TESTS = {"latency": ("ns", "bytes"), "match": ("ns", "list"), "stream": ("MB/s",
          "eqpoll": ("ns", "queues"), "ack": ("ns", "bytes"), "get": ("ns", "bytes"), "am": ("ns", "bytes"),
          "queues": ("ns", "queues"), "threads": ("M/s", "threads"), "overlap": ("ns", "bytes"),
          "faa": ("M/s", "bytes")}
-PARTNERS = {"mpi_vader": "mpi_portals", "fi_shm": "fi_portals"}
+PARTNERS = {"old_heap": "ours_heap", "mpi_vader": "mpi_portals", "fi_shm": "fi_portals"}
 # The named ratios by which a build of libportals is accepted.
 ACCEPTED = [
     ("8 B half round trip / Open MPI", "latency", 8, "openmpi"),
@@ -32,8 +32,7 @@ ACCEPTED = [
     ("private 1 MiB one way / raw read", "stream", 1 << 20, "raw_cma"),
     ("private 1 MiB half round trip / raw", "latency", 1 << 20, "raw_cma")]
 LEGEND = """ratio: how much faster ours is, by pairs that ran one after the other
-(beside ours_heap: how much faster that is than raw_memcpy; latency: than ours;
-beside ours_random, any of the entries hit: how much faster the last one is)"""
+(beside ours_heap: how much faster that is than raw_memcpy; latency: than ours)"""
 ACCEPTANCE = """
 acceptance: how much faster ours is; the median of the rounds' ratios, their extremes,
 and the medians of both
@@ -57,7 +56,7 @@ def ratios_of(samples, test, x, who):
     if who == "ours_heap":
         partner = "ours" if about(test)[0] == "ns" else "raw_memcpy"
         return spread(paired(mine, samples.get((test, x, partner), {}), lambda a, b: speedup(test, a, b)))
-    partner = PARTNERS.get(who, "ours_" + who[4:] if who.startswith("old_") else "ours")
+    partner = PARTNERS.get(who, "ours")
     return spread(paired(mine, samples.get((test, x, partner), {}), lambda a, b: speedup(test, b, a)))
 
 
