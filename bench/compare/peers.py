@@ -11,7 +11,7 @@ import random
 import subprocess
 
 from figures import run
-from figures.run import Failed, Mpi, have, job, output, peer_lines, served
+from figures.run import Mpi, have, job, output, peer_lines, served
 
 ALL = ["latency", "stream", "rate", "match", "alltoall", "eqget", "eqpoll", "ack", "get", "am", "queues",
        "threads"]

@@ -108,12 +108,11 @@ def ahead(question, slow, fast, sizes):
                  lambda size, ratio: f"the least ratio is {ratio:.2f}, at {size_text(size)}")
 
 
-def step(points, inline, count=1):
-    """Return by how much longer the messages take that are just too long to go inline, of this
-    number of sizes on both sides."""
-    below = [ns for size, ns in points if size <= inline][-count:]
-    above = [ns for size, ns in points if size > inline][:count]
-    return (sum(above) / len(above)) / (sum(below) / len(below)) if below and above else 1.0
+def step(points, inline):
+    """Return by how much longer the messages take that are just too long to go inline."""
+    below = [ns for size, ns in points if size <= inline]
+    above = [ns for size, ns in points if size > inline]
+    return above[0] / below[-1] if below and above else 1.0
 
 
 def has_step(question, points, inline, bar=over):

@@ -100,7 +100,6 @@ class Curves(unittest.TestCase):
     def test_step(self):
         points = [(8, 9.0), (12, 10.0), (13, 15.0), (16, 30.0)]
         self.assertEqual(judge.step(points, 12), 1.5)
-        self.assertEqual(judge.step(points, 12, 2), 22.5 / 9.5)
         self.assertEqual(judge.step(points, 16), 1)  # nothing is longer
         self.assertEqual(judge.step(points, 4), 1)  # nothing is shorter
 
