@@ -13,11 +13,10 @@ INLINE = 16  # bytes in the first cell of a message, shm/lane.h
 EQUAL = 0.2  # bandwidths meet within this part
 SMALL = [0, 1, 8, 16, 17, 32, 33, 64, 128, 256, 288, 289, 512, 1024]
 LARGE = [64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]
-# Step, the paper's microseconds for Portals and for Tports, the step's number in
-# bench/compare/peer.h, and its name in steps.py.
-INITIATOR = [("Post receive for pong", 6.4, 1.7, 1, steps.POST), ("Send ping", 2.2, 1.0, 2, steps.SEND),
-             ("Wait for send to complete", 2.8, 0.1, 3, steps.SENT),
-             ("Wait for pong to arrive", 24.7, 8.5, 4, steps.ANSWER)]
+# Step, the paper's microseconds for Portals and for Tports, and the step's number in
+# bench/compare/peer.h.
+INITIATOR = [("Post receive for pong", 6.4, 1.7, 1), ("Send ping", 2.2, 1.0, 2),
+             ("Wait for send to complete", 2.8, 0.1, 3), ("Wait for pong to arrive", 24.7, 8.5, 4)]
 CLOCK = 0
 PORTALS, OPEN_MPI = "Portals", "Open MPI"
 
@@ -62,24 +61,20 @@ def dearer(clock):
                    [ours - theirs for ours, theirs in both.values()], lambda x: x > 0, data)]
 
 
-def initiator(peers, trace):
+def initiator(peers):
     # microseconds by looks at the clock, without the time of a look
     clock = {side: {x: (ns - at(tests["step"], CLOCK)) / 1000 for x, ns in tests["step"]} for side, tests in
              peers.measure({"step": [CLOCK, *(row[3] for row in INITIATOR)]}).items()}
     sides = [side for side in (PORTALS, OPEN_MPI) if side in clock]
-    rows = [[name, *(clock[side][x] for side in sides), trace[traced], portals, tports]
-            for name, portals, tports, x, traced in INITIATOR]
+    rows = [[name, *(clock[side][x] for side in sides), portals, tports] for name, portals, tports, x in INITIATOR]
     wait, whole = clock[PORTALS][INITIATOR[-1][3]], sum(clock[PORTALS][row[3]] for row in INITIATOR)
-    rows.append(["Total", *(None if None in column else sum(column) for column in list(zip(*rows))[1:])])
+    rows.append(["Total", *(sum(column) for column in list(zip(*rows))[1:])])
     return Table(
         "paper3-table1", "Steps of a ping-pong at its initiator", PAPER,
         ["On QsNet a round takes the initiator 36.1 microseconds with Portals and 11.3 with Tports, because "
          "posting a receive takes two calls, and an event is larger than Tports' word.",
-         "Here a look at the clock before and after each step gives its time, less the time of a look. A "
-         "trace gives it by records, each of which takes time itself, and keeps messages off the "
-         "library's fast path."],
-        ["step", *(f"{side} here by the clock, microseconds" for side in sides),
-         "Portals here by the trace, microseconds", "Portals on QsNet, microseconds",
+         "Here a look at the clock before and after each step gives its time, less the time of a look."],
+        ["step", *(f"{side} here, microseconds" for side in sides), "Portals on QsNet, microseconds",
          "Tports on QsNet, microseconds"],
         rows,
         [*dearer(clock), over("The initiator spends most of a round, more than half, in its wait for the pong",
@@ -201,9 +196,9 @@ def throughput(peers, posted):
 
 
 def figures(lab):
-    peers, traced = Peers(lab), steps.rounds(lab)
-    yield initiator(peers, traced)
-    yield firmware(lab, traced)
+    peers = Peers(lab)
+    yield initiator(peers)
+    yield firmware(lab, steps.rounds(lab))
     perf = {"portalperf": partial(lab.perf_once, ["put", "get"], SMALL, ACCELERATED, 4000)}
     yield latency(peers, peers.measure({"posted": SMALL}, perf))
     yield throughput(peers, peers.measure({"posted": LARGE}))

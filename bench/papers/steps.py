@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""steps - the steps of a ping-pong by its trace.
-
-A trace has records of the initiator, node 0, and of the firmware of its target, node 1.  Times
-are in microseconds.
-"""
+"""steps - the steps of a message in the firmware of its target, node 1, by a trace.  Times are in
+microseconds."""
 import collections
 import json
 import pathlib
@@ -14,7 +11,6 @@ from functools import partial
 from figures.lab import ACCELERATED
 from figures.stats import Measured, median
 
-POST, SEND, SENT, ANSWER = range(4)  # steps of the initiator
 MATCH, EVENT, UNLINK, DELIVER = SLICES = "match hit", "event PUT_END", "event UNLINK", "deliver put"
 LEAVE = "end of the lease"
 
@@ -41,25 +37,6 @@ def end(event):
 
 def message(event):
     return event["args"]["message"]
-
-
-def initiator(events):
-    """Return the medians of the steps of node 0's thread."""
-    mine = [e for e in events if e["pid"] == 0]
-    sends = {message(e): end(e) for e in mine if e["name"] == "send put"}
-    steps, at = collections.defaultdict(list), {}
-    for e in mine:
-        at[e["name"]] = e
-        if e["name"] != "taken UNLINK" or len(at.keys() & {"command me_attach", "taken SEND_END"}) < 2:
-            continue
-        put, sent = at["command put"], at["taken SEND_END"]["ts"]
-        if message(put) in sends:
-            steps[POST].append(put["ts"] - at["command me_attach"]["ts"])
-            steps[SEND].append(sends[message(put)] - put["ts"])
-            steps[SENT].append(sent - sends[message(put)])
-            steps[ANSWER].append(e["ts"] - sent)
-        at = {}
-    return {step: median(steps[step]) for step in (POST, SEND, SENT, ANSWER)}
 
 
 def firmware(events):
@@ -107,10 +84,9 @@ def handing_back(events):
 
 
 def rounds(lab):
-    """Trace a ping-pong in each round.  Return the steps of the initiator and of the firmware as
-    {step: Measured}; a step that a round lacks is None."""
+    """Trace a ping-pong in each round.  Return {step: Measured}; a step that a round lacks is None."""
     def all_steps():
         events = traced(lab)
-        return {**initiator(events), **firmware(events), LEAVE: handing_back(events)}
+        return {**firmware(events), LEAVE: handing_back(events)}
     seen = lab.each_round(all_steps)
     return {step: None if None in values else Measured(values) for step, values in seen.items()}
