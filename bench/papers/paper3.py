@@ -4,8 +4,7 @@ from functools import partial
 
 import steps
 from figures import run
-from figures.judge import (Verdict, at, half_bandwidth, has_step, of_all, over, ratios, reaches, size_text, under,
-                   within)
+from figures.judge import (Verdict, at, half_bandwidth, has_step, of_all, over, ratios, reaches, size_text, within)
 from figures.lab import ACCELERATED, Curve, Figure, Table, bandwidth, curves, microseconds
 
 PAPER = "3: A NIC-offload implementation of Portals for Quadrics QsNet"
@@ -83,20 +82,6 @@ def initiator(peers):
 
 # ---- Table 2 ----
 
-def offload(lab):
-    """Ask whether a put is matched while its target computes without a call to the library: compare the
-    microseconds until its ACK comes with those of the computation."""
-    def once():
-        rows = lab.job("overlap", ["--sizes", "8", "--rounds", "5" if lab.quick else "50"], ACCELERATED)
-        return next({column: row[column] for column in ("p50_us", "work_us")} for row in rows
-                    if row["computes"] == "target")
-    seen = lab.turns({"overlap": once})["overlap"]
-    return under("The firmware matches and acknowledges a put while the target's host computes",
-                 seen["p50_us"] / seen["work_us"], 1,
-                 f"the ACK comes after {seen['p50_us']:.1f} microseconds, the computation ends after "
-                 f"{seen['work_us']:.0f}")
-
-
 def with_total(rows):
     """Add a row with the sums; its name has the steps whose time is not known here."""
     lacking = [row[0].lower() for row in rows if row[1] is None]
@@ -111,7 +96,7 @@ def unlinking(slices):
                    f"{unlink:.3f} and {match:.3f} microseconds, each with one record of the trace")
 
 
-def firmware(lab, slices):
+def firmware(slices):
     return Table(
         "paper3-table2", "Steps of a message in the firmware", PAPER,
         ["On QsNet the NIC's thread needs 4.8 microseconds for an empty message with Portals, 1.4 with "
@@ -130,7 +115,7 @@ def firmware(lab, slices):
             ["Housekeeping (0.7; 0.2) and write completion event (0.7; 0.5)", slices[steps.EVENT],
              0.7 + 0.7, 0.2 + 0.5],
             ["Unlink matched buffer", slices[steps.UNLINK] + slices[steps.DELIVER], 1.3, 0.1],
-            ["Drop lock", slices[steps.LEAVE], 0.1, 0.1]]), [offload(lab), unlinking(slices)])
+            ["Drop lock", slices[steps.LEAVE], 0.1, 0.1]]), [unlinking(slices)])
 
 
 # ---- Figures 3 and 4 ----
@@ -198,7 +183,7 @@ def throughput(peers, posted):
 def figures(lab):
     peers = Peers(lab)
     yield initiator(peers)
-    yield firmware(lab, steps.rounds(lab))
+    yield firmware(steps.rounds(lab))
     perf = {"portalperf": partial(lab.perf_once, ["put", "get"], SMALL, ACCELERATED, 4000)}
     yield latency(peers, peers.measure({"posted": SMALL}, perf))
     yield throughput(peers, peers.measure({"posted": LARGE}))
