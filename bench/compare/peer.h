@@ -18,7 +18,7 @@
  *	alltoall	10^6 messages of 64 bytes a second, of all; x is the nodes
  *	ack, get	ns, from the call to the event (or its like) that ends it
  *	am		ns, an active message there and its reply
- *	eqget, eqpoll	ns, a call that finds x queues empty
+ *	eqget		ns, a call that finds a queue empty
  *	queues		ns, half a round trip of 8 bytes; x queues are looked into
  *	threads		10^6 messages of 8 bytes a second, of x threads, windows of 64
  *	balls		ns, half a round trip of 8 bytes, of each of x threads at a time

@@ -13,8 +13,7 @@ import subprocess
 from figures import run
 from figures.run import Mpi, have, job, output, peer_lines, served
 
-ALL = ["latency", "stream", "rate", "match", "alltoall", "eqget", "eqpoll", "ack", "get", "am", "queues",
-       "threads"]
+ALL = ["latency", "stream", "rate", "match", "alltoall", "eqget", "ack", "get", "am", "queues", "threads"]
 PROVIDED = ["latency", "stream", "rate", "match", "overlap", "faa"]  # over libfabric's provider portals
 BUSY = ["latency", "rate", "ack", "get", "am"]  # which have 8 bytes, and make sense beside busy siblings
 BY_SHARED_HEAP = 16384  # shorter messages go through the lane, from any buffers
@@ -62,8 +61,7 @@ PICKS = {
     "portalperf": [("latency", "bytes", "p50_ns", "test", "put"), ("stream", "bytes", "MB_per_s", "test", "stream"),
                    ("rate", "bytes", "Mmsg_per_s", "test", "rate"), ("ack", "bytes", "p50_ns", "test", "ack"),
                    ("get", "bytes", "p50_ns", "test", "get")],
-    "cmdperf": [("eqget", 1, "p50_ns", "calls", "PtlEQGet, empty"),
-                ("eqpoll", 3, "p50_ns", "calls", "PtlEQPoll of three empty queues, timeout 0")],
+    "cmdperf": [("eqget", 1, "p50_ns", None, None)],
     "matchperf": [("match", "depth", "p50_ns", None, None)],
     "oversub": [("alltoall", "nodes", "Mmsg_per_s", None, None)]}
 PERF = {test: text for test, *_, text in PICKS["portalperf"]}
@@ -74,9 +72,9 @@ def joined(values):
 
 
 def picked(who, program, rows):
-    """Return rows of who, test, x, value; texts of a row may have blanks behind them."""
+    """Return rows of who, test, x, value."""
     return [(who, test, row.get(x, x), row[value]) for row in rows for test, x, value, key, text in PICKS[program]
-            if not key or row[key].rstrip() == text]
+            if not key or row[key] == text]
 
 
 class Portals:
@@ -126,9 +124,8 @@ class Portals:
     def rows(self, turn):
         yield from self.perf(turn, self.name, turn.want("latency", "stream", "rate"), turn.x["latency"])
         yield from self.perf(turn, self.name, turn.want("ack", "get"), [8])
-        for test in turn.want("eqget", "eqpoll"):
-            calls = next(text for name, *_, text in PICKS["cmdperf"] if name == test)
-            yield from self.bench(turn, self.name, 1, "cmdperf", "--calls", calls)
+        if turn.want("eqget"):
+            yield from self.bench(turn, self.name, 1, "cmdperf", "--calls", "PtlEQGet, empty")
         yield from peer_lines([(self.old or turn.bin) / "yod", "-sz", 2, turn.bin / "peer_portals", self.name,
                                turn.scale()], turn.want("am", "queues", "threads"), env=self.environment(),
                               cpus=turn.here(), limit=LIMIT)

@@ -16,9 +16,8 @@ from figures.stats import median, paired, spread
 # Name: unit, x.
 TESTS = {"latency": ("ns", "bytes"), "match": ("ns", "list"), "stream": ("MB/s", "bytes"),
          "rate": ("M/s", "bytes"), "alltoall": ("M/s", "nodes"), "eqget": ("ns", "queues"),
-         "eqpoll": ("ns", "queues"), "ack": ("ns", "bytes"), "get": ("ns", "bytes"), "am": ("ns", "bytes"),
-         "queues": ("ns", "queues"), "threads": ("M/s", "threads"), "overlap": ("ns", "bytes"),
-         "faa": ("M/s", "bytes")}
+         "ack": ("ns", "bytes"), "get": ("ns", "bytes"), "am": ("ns", "bytes"), "queues": ("ns", "queues"),
+         "threads": ("M/s", "threads"), "overlap": ("ns", "bytes"), "faa": ("M/s", "bytes")}
 PARTNERS = {"old_heap": "ours_heap", "mpi_vader": "mpi_portals", "fi_shm": "fi_portals"}
 # The named ratios by which a build of libportals is accepted.
 ACCEPTED = [

@@ -57,8 +57,8 @@ def run(command, *words):
 # ---- compare ----
 
 EVERY = {"latency": (8, 65536), "stream": (8, 65536), "rate": (8,), "match": (1, 100),
-         "alltoall": (2, 4), "eqget": (1,), "eqpoll": (3,), "ack": (8,), "get": (8,),
-         "am": (8, 64), "queues": (1, 3, 8), "threads": (2,)}
+         "alltoall": (2, 4), "eqget": (1,), "ack": (8,), "get": (8,), "am": (8, 64), "queues": (1, 3, 8),
+         "threads": (2,)}
 BUSY = ("latency", "rate", "ack", "get", "am")
 UCX = ("latency", "stream", "rate", "eqget", "ack", "get", "am")
 HAS = {"openmpi": EVERY, "mpich": EVERY, "ucx": UCX, "ucx-sysv": UCX, "old": EVERY, "ours": EVERY}
