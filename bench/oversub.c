@@ -20,15 +20,14 @@
 
 enum { PORTAL = 4, USUAL_BYTES = 64, MEMORY_BYTES = 4096, MOST_SAMPLES = 200 };
 
-/* Values of /proc/self/smaps_rollup, and of the mappings of memory files: the size of
- * those that are mapped writable, and of the others. */
-enum { RSS, PSS, PRIVATE, PRIVATE_HUGE, SHARED_HUGE, USAGES };
-enum { OWN_MAP = USAGES, PEER_MAP, SEGMENTS, MAPS, FIELDS };
+/* Values of /proc/self/smaps_rollup, and the size of the mappings of memory files that
+ * are writable. */
+enum { PSS, PRIVATE_HUGE, SHARED_HUGE, USAGES };
+enum { OWN_MAP = USAGES, FIELDS };
 
-static const char *const usage[USAGES] = {
-	"Rss:", "Pss:", "Private_Dirty:", "Private_Hugetlb:", "Shared_Hugetlb:"};
+static const char *const usage[USAGES] = {"Pss:", "Private_Hugetlb:", "Shared_Hugetlb:"};
 
-/* Memory of a node: KiB, and numbers of mappings. */
+/* Memory of a node, KiB. */
 struct memory {
 	uint64_t of[FIELDS];
 };
@@ -148,52 +147,43 @@ static void read_memory(struct memory *m)
 			if (!strncmp(line, usage[i], strlen(usage[i])))
 				m->of[i] = strtoull(line + strlen(usage[i]), NULL, 10);
 	fclose(f);
-	for (f = open_file("/proc/self/maps"); fgets(line, sizeof line, f);) {
-		m->of[MAPS]++;
-		if (sscanf(line, "%llx-%llx %7s", &from, &to, mode) != 3 ||
-			!strstr(line, "/memfd:"))
-			continue;
-		m->of[SEGMENTS]++;
-		m->of[mode[1] == 'w' ? OWN_MAP : PEER_MAP] += (to - from) >> 10;
-	}
+	for (f = open_file("/proc/self/maps"); fgets(line, sizeof line, f);)
+		if (sscanf(line, "%llx-%llx %7s", &from, &to, mode) == 3 &&
+			mode[1] == 'w' && strstr(line, "/memfd:"))
+			m->of[OWN_MAP] += (to - from) >> 10;
 	fclose(f);
 }
 
-static struct bench_stat over_ranks(const struct program *p, unsigned field)
+static double median_of(const struct program *p, unsigned field)
 {
 	double *v = bench_allocate(p->b.size * sizeof *v);
 	for (unsigned i = 0; i < p->b.size; i++)
 		v[i] = (double)p->all[i].of[field];
-	struct bench_stat s = bench_stat_of(v, p->b.size);
+	double median = bench_stat_of(v, p->b.size).p50;
 	free(v);
-	return s;
+	return median;
 }
 
 static void look(struct program *p, const char *when)
 {
 	struct memory mine = {{0}};
-	struct bench_stat s[FIELDS];
+	double median[FIELDS];
 	double sum = 0;
 	bench_barrier();
 	read_memory(&mine);
 	bench_barrier();
 	bench_gather(&p->b, &mine, sizeof mine, p->all);
 	for (unsigned i = 0; p->all && i < FIELDS; i++)
-		s[i] = over_ranks(p, i);
+		median[i] = median_of(p, i);
 	for (unsigned i = 0; p->all && i < p->b.size; i++)
 		sum += (double)p->all[i].of[PSS];
 	if (p->all)
 		BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
-			BENCH_TEXT("when", when), BENCH_COUNT("rss_KiB", s[RSS].p50),
-			BENCH_COUNT("pss_KiB", s[PSS].p50),
-			BENCH_COUNT("pss_max_KiB", s[PSS].max),
+			BENCH_TEXT("when", when), BENCH_COUNT("pss_KiB", median[PSS]),
 			BENCH_COUNT("pss_sum_KiB", sum),
-			BENCH_COUNT("private_KiB", s[PRIVATE].p50),
-			BENCH_COUNT("huge_KiB", s[PRIVATE_HUGE].p50 + s[SHARED_HUGE].p50),
-			BENCH_COUNT("own_map_KiB", s[OWN_MAP].p50),
-			BENCH_COUNT("peer_map_KiB", s[PEER_MAP].p50),
-			BENCH_COUNT("segments", s[SEGMENTS].p50),
-			BENCH_COUNT("maps", s[MAPS].p50));
+			BENCH_COUNT(
+				"huge_KiB", median[PRIVATE_HUGE] + median[SHARED_HUGE]),
+			BENCH_COUNT("own_map_KiB", median[OWN_MAP]));
 	bench_barrier();
 }
 
@@ -206,10 +196,9 @@ static const char legend[] =
 	"Round: by rank 0, means of batches.  Mmsg/s: messages of all nodes, in all the "
 	"time, and\n"
 	"in the median round.\n"
-	"--memory: KiB, medians over the nodes.  pss_sum: memory of the job.  own_map, "
-	"peer_map: segments\n"
-	"mapped, writable and not, in address space.  huge: hugetlb pages, which rss and "
-	"pss leave out.\n";
+	"--memory: KiB, medians over the nodes.  pss_sum: memory of the job.  own_map: "
+	"segments mapped\n"
+	"writable, in address space.  huge: hugetlb pages, which pss leaves out.\n";
 
 static void open_node(struct program *p)
 {
