@@ -429,12 +429,13 @@ CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
  * owns it: do not read, write or close it.  The first endpoint of a process joins its
  * job or domain.
  *
- * CCI_EINVAL	endpoint is NULL
+ * CCI_EINVAL	endpoint is NULL, or device is none of cci_get_devices
  * CCI_ENODEV	device is NULL, and there is none that is up; or the job or domain
- *		cannot be joined (reported on stderr)
+ *		cannot be joined (reported on stderr); or CCI is not initialised
  * CCI_ENETDOWN	device is not up
  * CCI_ENOMEM	memory or descriptors are short
- * CCI_ERANGE	all numbers of endpoints are in use
+ * CCI_ERANGE	the process has 1,024 endpoints, or all numbers from the device's
+ *		service on are in use
  *
  * Any thread; the first endpoint waits for the network interface to start.
  */
@@ -454,7 +455,8 @@ CCI_DECLSPEC int cci_create_endpoint(
  * The URI depends on the service and on the place of the process only, so that it is
  * known in advance: portals://DOMAIN/NODE/ENDPOINT.
  *
- * CCI_EINVAL	endpoint or device is NULL, or service is not such a number
+ * CCI_EINVAL	endpoint is NULL, device is none of cci_get_devices, or service is not
+ *		such a number
  * CCI_EBUSY	another endpoint of this process has the service
  *
  * The other codes are those of cci_create_endpoint.
@@ -545,7 +547,6 @@ CCI_DECLSPEC int cci_accept(cci_event_t *conn_req, const void *context);
  * The client's CONNECT event has CCI_ECONNREFUSED.  No event comes here.
  *
  * CCI_EINVAL	conn_req is NULL, of another type, or decided
- * CCI_ENOBUFS	no room for the answer now: try again
  *
  * Any thread; does not block.
  */
@@ -671,7 +672,6 @@ typedef struct cci_alignment {
  *
  * CCI_EINVAL	handle or val is NULL, or name is unknown or can only be got
  * CCI_ERANGE	the value cannot be had
- * CCI_ENOMEM	memory for that many buffers is short
  *
  * Any thread; does not block.
  */
@@ -736,7 +736,8 @@ CCI_DECLSPEC int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void
  *		CCI_FLAG_NO_COPY and CCI_FLAG_SILENT on a connection that is not RO
  * CCI_EMSGSIZE	the message is too long
  * CCI_ENOBUFS	no buffer now: nothing is sent, try again
- * CCI_ERR_DISCONNECTED	CCI_FLAG_SILENT: the connection is known to be closed
+ * CCI_ERR_DISCONNECTED	CCI_FLAG_SILENT, on a reliable connection that is known to be
+ *		closed.  After a failure on RO the code is that of the failure
  *
  * With CCI_FLAG_BLOCKING it also returns each status of the SEND event: CCI_ERR_RNR,
  * CCI_ETIMEDOUT, CCI_ERR_DISCONNECTED.
@@ -762,7 +763,8 @@ CCI_DECLSPEC int cci_send(cci_connection_t *connection, const void *msg_ptr,
  *		connection that is not RO
  * CCI_EMSGSIZE	the message is too long
  * CCI_ENOBUFS	no buffer now: nothing is sent, try again
- * CCI_ERR_DISCONNECTED	CCI_FLAG_SILENT: the connection is known to be closed
+ * CCI_ERR_DISCONNECTED	CCI_FLAG_SILENT, on a reliable connection that is known to be
+ *		closed.  After a failure on RO the code is that of the failure
  *
  * Any thread; blocks with CCI_FLAG_BLOCKING only, until completion.
  */
@@ -790,7 +792,7 @@ typedef const struct cci_rma_handle {
  * Registrations may overlap.  The memory has to stay mapped until cci_rma_deregister.
  *
  * CCI_EINVAL	a pointer is NULL, or length is 0
- * CCI_ENOMEM	memory is short
+ * CCI_ENOMEM	the endpoint has 65,536 registrations
  *
  * Any thread; does not block.
  */

@@ -61,11 +61,12 @@ int cnos_get_nidpid_map(cnos_nidpid_map_t **map);
  *
  *	flag		in	ignored
  *
- * Same as PtlXBarrier: before and after PtlNIInit, and after PtlFini.  On a Cray XT
- * programs called cnos_pm_barrier, a barrier of the launcher, at their end.  Here both
- * are the same barrier: a process that calls one meets processes that call the other.
+ * Same as PtlXBarrier; under yod they work after PtlFini, too.  On a Cray XT programs
+ * called cnos_pm_barrier, a barrier of the launcher, at their end.  Here both are the
+ * same barrier: a process that calls one meets processes that call the other.
  *
- * Return 0, or -1 if a process of the job died or left before all had called.
+ * Return 0, or -1 if a process of the job died or left before all had called; in a job of
+ * another launcher also if this process has no interface.
  *
  * One thread of a process at a time; the program has to ensure this.  Not from signal
  * handlers.  Blocks until all processes have called, or one of them is gone.

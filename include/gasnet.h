@@ -262,7 +262,8 @@ const char *gasnet_ErrorDesc(int code);
  * the job.
  *
  * GASNET_ERR_NOT_INIT	it has been called before; no effect
- * GASNET_ERR_RESOURCE	the network cannot be opened (reported on stderr)
+ * GASNET_ERR_RESOURCE	the network cannot be opened, or the job has more than
+ *			GASNET_MAXNODES nodes (reported on stderr)
  *
  * One thread; blocks until all nodes have called.
  */
@@ -284,7 +285,8 @@ int gasnet_init(int *argc, char ***argv);
  * The segment is zeroed memory that the program has not used before; it exists until the
  * process ends.  With GASNET_SEGMENT_EVERYTHING the last two arguments have no effect.
  *
- * GASNET_ERR_BAD_ARG	segsize is no multiple of the page size, or too large
+ * GASNET_ERR_BAD_ARG	segsize is no multiple of the page size, or too large; table is
+ *			NULL, and numentries is not 0; or numentries is negative
  * GASNET_ERR_RESOURCE	an index is reserved or given twice, there are more than 128
  *			handlers, or there is no memory
  * GASNET_ERR_NOT_INIT	before gasnet_init, or a second time
@@ -445,8 +447,9 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((__pure__));
  * reply once.  When the call returns the source may be reused; that of LongAsync only
  * when the reply handler has begun, so a handler of LongAsync must reply.
  *
- * GASNET_ERR_BAD_ARG	dest is no node, handler is below 128, nbytes is too large, or the
- *			target is outside of the segment (debug builds: fatal)
+ * GASNET_ERR_BAD_ARG	dest is no node, handler is below 128, nbytes is too large, there
+ *			are more than 16 arguments, or the target is outside of the
+ *			segment (debug builds: fatal)
  * GASNET_ERR_NOT_INIT	before gasnet_attach
  *
  * Main-line code; any thread.  May block for resources and run handlers meanwhile.
@@ -480,8 +483,9 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((__pure__));
  * handler may not reply.  When the call returns the source may be reused.
  *
  * GASNET_ERR_BAD_ARG	token is NULL, is not that of a request or has had its reply,
- *			handler is below 128, nbytes is too large, or the target is
- *			outside of the segment (debug builds: fatal); no reply is sent
+ *			handler is below 128, nbytes is too large, there are more than 16
+ *			arguments, or the target is outside of the segment (debug builds:
+ *			fatal); no reply is sent
  *
  * In the handler of a request, once, by the thread that runs it, with no handler-safe
  * lock held.  May block for a bounded time and run reply handlers meanwhile.

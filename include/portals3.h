@@ -681,7 +681,8 @@ void PtlFini(void);
  *			entered (reported on stderr)
  * PTL_PID_INVALID	pid is out of range or belongs to another process, or another
  *			process has the rank that the launcher gave (reported on stderr)
- * PTL_NO_SPACE		no memory, or max_interfaces in use already
+ * PTL_NO_SPACE		no memory, no descriptors, or no room in the domain (reported on
+ *			stderr)
  * PTL_SEGV		ni_handle is NULL
  *
  * Any thread; reserves memory, which may take a while.  Waits for the members of its
@@ -737,7 +738,7 @@ int PtlNIStatus(
  *				interface
  *
  * PTL_NI_INVALID	ni_handle is no live interface
- * PTL_PROCESS_INVALID	process has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	process has a wildcard
  * PTL_SEGV		distance is NULL
  *
  * Any thread; does not block.
@@ -822,7 +823,6 @@ int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid);
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PT_INDEX_INVALID	pt_index is larger than max_pt_index
- * PTL_PROCESS_INVALID	match_id can be no process
  * PTL_NO_SPACE		no memory, or max_mes entries exist
  * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
  * PTL_SEGV		me_handle is NULL
@@ -846,7 +846,6 @@ int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
  * should first attach entries to the indexes that it uses by number.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
- * PTL_PROCESS_INVALID	match_id can be no process
  * PTL_NO_SPACE		no memory, or max_mes entries exist
  * PTL_PT_FULL		no index has an empty list
  * PTL_SEGV		pt_index or me_handle is NULL
@@ -868,7 +867,6 @@ int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
  *
  * PTL_ME_INVALID	base is no live match entry (it may have been unlinked
  *			automatically)
- * PTL_PROCESS_INVALID	match_id can be no process
  * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
  * PTL_NO_SPACE		no memory, or max_mes entries exist
  * PTL_SEGV		me_handle is NULL
@@ -1129,7 +1127,6 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_AC_INDEX_INVALID	ac_index is larger than max_ac_index
- * PTL_PROCESS_INVALID	match_id can be no process
  * PTL_PT_INDEX_INVALID	pt_index is larger than max_pt_index and not PTL_PT_INDEX_ANY
  *
  * Any thread; does not block.
@@ -1177,7 +1174,7 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
  * of them, and 1 MiB for one target.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
- * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	target_id has a wildcard
  * PTL_NO_SPACE		too much is waiting to be sent already
  *
  * Any thread; does not block.
@@ -1198,7 +1195,7 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t ta
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_MD_ILLEGAL	local_offset, or local_offset + length, is beyond the region's end
- * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	target_id has a wildcard
  * PTL_NO_SPACE		too much is waiting to be sent already
  *
  * Any thread; does not block.
@@ -1225,7 +1222,7 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
  * reply is discarded, as an ACK would be.
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
- * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	target_id has a wildcard
  * PTL_NO_SPACE		too much is waiting to be sent already
  *
  * Any thread; does not block.
@@ -1244,7 +1241,7 @@ int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t
  *
  * PTL_MD_INVALID	md_handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_MD_ILLEGAL	local_offset, or local_offset + length, is beyond the region's end
- * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	target_id has a wildcard
  * PTL_NO_SPACE		too much is waiting to be sent already
  *
  * Any thread; does not block.
@@ -1270,7 +1267,7 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
  * PTL_MD_INVALID	a handle is no live descriptor, or it is inactive (threshold 0)
  * PTL_MD_ILLEGAL	the put region exceeds max_getput_md bytes, or the descriptors are
  *			of different interfaces
- * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	target_id has a wildcard
  * PTL_NO_SPACE		too much is waiting to be sent already
  *
  * Any thread; does not block.
@@ -1309,7 +1306,6 @@ int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PT_INDEX_INVALID	pt_index is larger than max_pt_index
- * PTL_PROCESS_INVALID	match_id can be no process
  * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
  * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
  * PTL_EQ_INVALID	md.eq_handle is neither a live queue nor PTL_EQ_NONE
@@ -1335,7 +1331,6 @@ int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
  *
  * PTL_ME_INVALID	base is no live match entry (it may have been unlinked
  *			automatically)
- * PTL_PROCESS_INVALID	match_id can be no process
  * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
  * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
  * PTL_EQ_INVALID	md.eq_handle is neither a live queue nor PTL_EQ_NONE
@@ -1366,7 +1361,6 @@ int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
  *			will post one there; nothing was made
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_ME_INVALID	base is no live match entry of it
- * PTL_PROCESS_INVALID	match_id can be no process
  * PTL_ME_LIST_TOO_LONG	the list holds max_me_list entries
  * PTL_MD_ILLEGAL	md is illegal: see PtlMDAttach
  * PTL_EQ_INVALID	eq_handle is neither PTL_EQ_NONE nor a live queue of the
@@ -1414,7 +1408,7 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event);
  * PTL_MD_ILLEGAL	an offset, or an offset + length, is beyond its region's end;
  *			length exceeds max_getput_md; the descriptors are of different
  *			interfaces
- * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	target_id has a wildcard
  * PTL_NO_SPACE		too much is waiting to be sent already
  *
  * Any thread; does not block.
@@ -1479,6 +1473,7 @@ unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask);
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PT_INDEX_INVALID	pt_index is negative or larger than max_pt_index
+ * PTL_NO_SPACE		no memory for the text
  *
  * Any thread; does not wait for peers.
  */
@@ -1492,6 +1487,7 @@ int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
  * Prints to stderr, for people; the format may change.
  *
  * PTL_ME_INVALID	me_handle is no live match entry
+ * PTL_NO_SPACE		no memory for the text
  *
  * Any thread; does not wait for peers.
  */
@@ -1505,6 +1501,7 @@ int PtlMEDump(ptl_handle_me_t me_handle);
  * Prints to stderr, for people; the format may change.  Events stay unread.
  *
  * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_NO_SPACE		no memory for the text
  *
  * Any thread; does not wait for peers.
  */

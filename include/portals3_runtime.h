@@ -39,16 +39,16 @@ extern "C" {
  *
  *	ni_handle	in	interface, or PTL_INVALID_HANDLE
  *	rank		in	own rank, 0 to size - 1; or -1
- *	size		in	processes in the job, at least 1; or -1
+ *	size		in	processes in the job, 1 to 1,024; or -1
  *
  * With -1 for both, the rank is taken from PTL_MY_RID, the maps and the size from
  * PTL_NIDMAP and PTL_PIDMAP (numbers with colons between them) in the environment.
  *
  * PTL_NI_INVALID	ni_handle is neither a live interface nor PTL_INVALID_HANDLE
- * PTL_PROCESS_INVALID	rank and size do not fit together, or size differs from that of a
- *			map that is set
+ * PTL_PROCESS_INVALID	rank and size do not fit together, size is out of range, or it
+ *			differs from that of a map that is set
  * PTL_FAIL		both are -1 and the environment has no correct description; or yod
- *			has set other values
+ *			has set other values; or no memory
  *
  * Any thread; does not block.
  */
@@ -94,8 +94,8 @@ int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t 
  *
  * PTL_NI_INVALID	ni_handle is neither a live interface nor PTL_INVALID_HANDLE
  * PTL_SEGV		map is NULL
- * PTL_PROCESS_INVALID	size is less than 1, or differs from the size of the other map or
- *			of PtlSetRank; or an element is PTL_NID_ANY or PTL_PID_ANY
+ * PTL_PROCESS_INVALID	size is not 1 to 1,024, or differs from the size of the other map
+ *			or of PtlSetRank; or an element is PTL_NID_ANY or PTL_PID_ANY
  * PTL_FAIL		yod has set other maps; or no memory
  *
  * Any thread; do not block.

@@ -450,7 +450,7 @@ typedef enum {
  *			region's end; length is no multiple of the type's size; there are
  *			too many operands; the descriptors are of different interfaces
  * PTL_FAIL		op or type is none of the above, or they do not go together
- * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_PROCESS_INVALID	target_id has a wildcard
  * PTL_NO_SPACE		too much is waiting to be sent already
  *
  * Any thread; does not block.
