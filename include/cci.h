@@ -36,8 +36,8 @@
  * Progress.  Messages are received and acknowledged, and RMA is served, while the target
  * computes or sleeps.
  *
- * Fork.  A forked child has no part in the endpoints of its parent.  Its calls return
- * CCI_ERROR until it has called cci_init itself; its exit does not disturb the parent.
+ * Fork.  A forked child has no part in the endpoints of its parent.  Its calls fail until
+ * it has called cci_init itself; its exit does not disturb the parent.
  *
  * Signals.  The library installs no signal handler, and its thread blocks all signals.  A
  * signal handler may call cci_get_event, cci_return_event, cci_send and cci_sendv
@@ -57,13 +57,14 @@
  *
  * Every function that returns int returns a value of cci_status_t, and CCI_SUCCESS if
  * the comment names no other outcome.  Before cci_init, after the last cci_finalize and
- * in a forked child it returns CCI_ERROR; the comments do not repeat these codes.  A
- * call that fails has no effect.  "in" arguments are read during the call and not kept,
- * unless the comment says otherwise.  "out" arguments are written on CCI_SUCCESS only,
- * unless the comment says otherwise.  A context is any value of the program; CCI does
- * not follow it.  A pointer other than NULL that is not the pointer asked for has
- * undefined behavior.  If several codes apply, any of them may be returned.  No function
- * changes errno, and none is a cancellation point.
+ * in a forked child it returns CCI_ERROR, or CCI_ENODEV if it is to make an endpoint; the
+ * comments do not repeat these codes.  A call that fails has no effect.  "in" arguments
+ * are read during the call and not kept, unless the comment says otherwise.  "out"
+ * arguments are written on CCI_SUCCESS only, unless the comment says otherwise.  A
+ * context is any value of the program; CCI does not follow it.  A pointer other than
+ * NULL that is not the pointer asked for has undefined behavior.  If several codes
+ * apply, any of them may be returned.  No function changes errno, and none is a
+ * cancellation point.
  */
 #ifndef CCI_H
 #define CCI_H
@@ -381,7 +382,7 @@ CCI_DECLSPEC int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps);
  *
  * CCI_ERROR	CCI is not initialised
  *
- * The last call: one thread, while no other thread uses CCI; does not wait for peers.
+ * The last call: one thread, while no other thread uses CCI; waits as PtlNIFini does.
  */
 CCI_DECLSPEC int cci_finalize(void);
 
@@ -431,7 +432,7 @@ CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
  *
  * CCI_EINVAL	endpoint is NULL, or device is none of cci_get_devices
  * CCI_ENODEV	device is NULL, and there is none that is up; or the job or domain
- *		cannot be joined (reported on stderr); or CCI is not initialised
+ *		cannot be joined (reported on stderr)
  * CCI_ENETDOWN	device is not up
  * CCI_ENOMEM	memory or descriptors are short
  * CCI_ERANGE	the process has 1,024 endpoints, or all numbers from the device's
@@ -453,7 +454,8 @@ CCI_DECLSPEC int cci_create_endpoint(
  *	fd		out	a descriptor to wait with, or NULL: none is wanted
  *
  * The URI depends on the service and on the place of the process only, so that it is
- * known in advance: portals://DOMAIN/NODE/ENDPOINT.
+ * known in advance: portals://DOMAIN/NODE/ENDPOINT.  In a job without a domain, and on
+ * several hosts, DOMAIN is job: and the job's number.
  *
  * CCI_EINVAL	endpoint is NULL, device is none of cci_get_devices, or service is not
  *		such a number

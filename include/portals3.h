@@ -643,8 +643,8 @@ int PtlInit(int *max_interfaces);
  * Does the work of PtlNIFini for every interface.  Afterwards calls return PTL_NO_INIT,
  * and PtlInit may start the library again.  Has no effect before PtlInit.
  *
- * One thread, while no other thread is in the library, except in PtlXBarrier; waits for
- * the library's own threads, not for peers.
+ * One thread, while no other thread is in the library, except in PtlXBarrier; waits as
+ * PtlNIFini does.
  */
 void PtlFini(void);
 
