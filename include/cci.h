@@ -57,8 +57,8 @@
  *
  * Every function that returns int returns a value of cci_status_t, and CCI_SUCCESS if
  * the comment names no other outcome.  Before cci_init, after the last cci_finalize and
- * in a forked child it returns CCI_ERROR, or CCI_ENODEV if it is to make an endpoint; the
- * comments do not repeat these codes.  A call that fails has no effect.  "in" arguments
+ * in a forked child it returns CCI_ERROR, unless the comment names another code; the
+ * comments do not repeat these two.  A call that fails has no effect.  "in" arguments
  * are read during the call and not kept, unless the comment says otherwise.  "out"
  * arguments are written on CCI_SUCCESS only, unless the comment says otherwise.  A
  * context is any value of the program; CCI does not follow it.  A pointer other than
@@ -431,8 +431,10 @@ CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
  * job or domain.
  *
  * CCI_EINVAL	endpoint is NULL, or device is none of cci_get_devices
- * CCI_ENODEV	device is NULL, and there is none that is up; or the job or domain
- *		cannot be joined (reported on stderr)
+ * CCI_ENODEV	device is NULL, and there is none that is up; the job or domain cannot be
+ *		joined (reported on stderr); or CCI is not initialised, or this is a
+ *		forked child
+ * CCI_ERROR	only in a signal handler that has interrupted the library
  * CCI_ENETDOWN	device is not up
  * CCI_ENOMEM	memory or descriptors are short
  * CCI_ERANGE	the process has 1,024 endpoints, or all numbers from the device's
@@ -460,6 +462,9 @@ CCI_DECLSPEC int cci_create_endpoint(
  * CCI_EINVAL	endpoint is NULL, device is none of cci_get_devices, or service is not
  *		such a number
  * CCI_EBUSY	another endpoint of this process has the service
+ * CCI_ENODEV	the job or domain cannot be joined (reported on stderr); or CCI is not
+ *		initialised, or this is a forked child
+ * CCI_ERROR	only in a signal handler that has interrupted the library
  *
  * The other codes are those of cci_create_endpoint.
  *

@@ -25,7 +25,6 @@ extern "C" {
  * PtlNIFini, too; in a job of another launcher only between the two.  Messages are served
  * while a process waits.
  *
- * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_FAIL	a node of the job died or left before all nodes had called; every later
  *		barrier of the job fails, too.  Also if another thread has called PtlFini
  *		meanwhile; this call counts nevertheless, and the next call of this
@@ -55,7 +54,6 @@ int PtlXBarrier(void);
  * Under yod --shared-heap the size is 1G, and malloc takes blocks of 16 KiB and more from
  * the shared heap, too.  There the first fork() ends the sharing of all blocks.
  *
- * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_NO_SPACE	no memory
  * PTL_SEGV	addr is NULL
  *
@@ -69,7 +67,6 @@ int PtlXAlloc(ptl_size_t length, void **addr);
  *	addr		in	a block of PtlXAlloc that no descriptor uses any more, or
  *				NULL: no effect
  *
- * PTL_NO_INIT	PtlInit has not succeeded, PtlFini has run, or this is a forked child
  * PTL_FAIL	addr is no block in use, as far as the library can find out
  * PTL_NO_SPACE	only in a signal handler that has interrupted the library: it cannot
  *		free the block now
@@ -107,8 +104,6 @@ int PtlXFree(void *addr);
  *
  * ptlstat why names a process that others wait for, and the index.
  *
- * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
- *			child
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PT_INDEX_INVALID	index is larger than max_pt_index
  * PTL_NO_SPACE		only in a signal handler that has interrupted the library
@@ -152,8 +147,6 @@ int PtlXPTHold(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int on);
  * may change as soon as the call returns.  The target sees an ordinary put.  A message
  * that cannot be delivered is lost in silence, if that is not known at once.
  *
- * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
- *			child
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PROCESS_INVALID	target has a wildcard
  * PTL_FAIL		length is larger than PTLX_INJECT_MOST, or the target has died
@@ -262,8 +255,6 @@ typedef struct {
  *	ptlx_wait_t wait = { .struct_size = sizeof(wait), .library = "mine", ... };
  *	PtlXWaitsFor(eq, &wait);
  *
- * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
- *			child
  * PTL_EQ_INVALID	eq_handle is no live queue
  * PTL_NO_SPACE		16 other queues have waits
  * PTL_SEGV		library is NULL
@@ -358,8 +349,6 @@ typedef struct {
  *	ptlx_stats_t st = { .struct_size = sizeof(st) };
  *	if (PtlXStats(ni, &st) == PTL_OK) ...
  *
- * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
- *			child
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_SEGV		stats is NULL
  * PTL_FAIL		struct_size is smaller than that of the first version, so it was
