@@ -153,7 +153,8 @@ install(DIRECTORY examples DESTINATION ${P3_EXAMPLES_DIR} COMPONENT development
 install(FILES cmake/documents.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}
   COMPONENT development)
 set(P3_DOCUMENTS tutorial completions operation settings porting compatibility many-hosts cci
-  gasnet libfabric performance comparison conformance conformance-cci conformance-gasnet)
+  gasnet libfabric performance comparison conformance conformance-cci conformance-gasnet
+  conformance-ofi)
 list(TRANSFORM P3_DOCUMENTS APPEND .md)
 file(GLOB P3_DOCUMENT_PICTURES RELATIVE ${CMAKE_SOURCE_DIR}/docs ${CMAKE_SOURCE_DIR}/docs/img/*.svg)
 list(JOIN P3_DOCUMENTS " " P3_DOCUMENT_WORDS)
