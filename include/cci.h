@@ -362,6 +362,18 @@ static inline const char *cci_event_type_str(cci_event_type_t type)
  * counted: each one that succeeds needs its cci_finalize.  Joins no job or domain yet:
  * the first endpoint does that.
  *
+ * The file has a section for each device, 32 at most: a line with its name in brackets,
+ * then lines "key = value", 32 at most, which conf_argv has.  # begins a comment.  These
+ * keys have an effect:
+ *	transport	portals, or the name in PTL3_CCI_TRANSPORT.  A section without
+ *			it, with two or with another one is no device
+ *	mss, mtu	bytes of the longest message, 128 to 16384 (4096)
+ *	priority	0 to 100 (50): the place in the list of devices
+ *	default		other than 0: cci_create_endpoint takes this device for NULL,
+ *			without any the first one
+ *	up		0: the device cannot be used
+ *	port, id	the least number of endpoints without a service, 1 to 65535
+ *
  * CCI_EINVAL		abi_ver is not CCI_ABI_VERSION, caps is NULL, or flags is not 0
  *			in the first call
  * CCI_ERR_NOT_IMPLEMENTED	flags differ from those of the first call
@@ -431,9 +443,9 @@ CCI_DECLSPEC int cci_get_devices(cci_device_t *const **devices);
  * job or domain.
  *
  * CCI_EINVAL	endpoint is NULL, or device is none of cci_get_devices
- * CCI_ENODEV	device is NULL, and there is none that is up; the job or domain cannot be
- *		joined (reported on stderr); or CCI is not initialised, or this is a
- *		forked child
+ * CCI_ENODEV	device is NULL, and the default device is not up or not there; the job or
+ *		domain cannot be joined (reported on stderr); or CCI is not initialised,
+ *		or this is a forked child
  * CCI_ERROR	only in a signal handler that has interrupted the library
  * CCI_ENETDOWN	device is not up
  * CCI_ENOMEM	memory or descriptors are short
