@@ -42,7 +42,8 @@ extern "C" {
  *	size		in	processes in the job, 1 to 1,024; or -1
  *
  * With -1 for both, the rank is taken from PTL_MY_RID, the maps and the size from
- * PTL_NIDMAP and PTL_PIDMAP (numbers with colons between them) in the environment.
+ * PTL_NIDMAP and PTL_PIDMAP (1 to 1,024 numbers with colons between them) in the
+ * environment.
  *
  * PTL_NI_INVALID	ni_handle is neither a live interface nor PTL_INVALID_HANDLE
  * PTL_PROCESS_INVALID	rank and size do not fit together, size is out of range, or it

@@ -28,15 +28,15 @@ static bool named_number(const char **text, uint32_t *out)
 }
 
 /* Parse numbers separated by colons.  Return their number, or 0 if the text is no such
- * list. */
+ * list or too long. */
 static uint32_t named_parse_map(const char *text, uint32_t **map_out)
 {
 	uint32_t n = 0, *map = NULL;
-	while (text && *text && n < P3_MAX_NODES) {
+	while (text && *text) {
 		uint32_t *more = realloc(map, (n + 1) * sizeof *map);
 		if (more)
 			map = more;
-		if (!more || !named_number(&text, &map[n++]) ||
+		if (!more || n == P3_MAX_NODES || !named_number(&text, &map[n++]) ||
 			(*text && *text++ != ':')) {
 			free(map);
 			return 0;

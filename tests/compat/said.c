@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BITS = 3, PORTAL = 5, ENTRY = 2, JOB = 77 };
+enum { BITS = 3, PORTAL = 5, ENTRY = 2, JOB = 77, MOST = 1024 /* ranks of a job */ };
 
 static void environment(const char *rid, const char *nids, const char *pids)
 {
@@ -46,6 +46,11 @@ static void bad_environments_are_refused(void)
 	environment("1", "5:6:x", "10:11:12");
 	CHECK(adopt() == PTL_FAIL);
 	environment("", "5:6:7", "10:11:12");
+	CHECK(adopt() == PTL_FAIL);
+	char too_long[2 * (MOST + 1) + 1];
+	for (unsigned i = 0; i <= MOST; i++)
+		memcpy(&too_long[2 * i], "5:", sizeof "5:");
+	environment("1", too_long, too_long);
 	CHECK(adopt() == PTL_FAIL);
 }
 
