@@ -679,8 +679,9 @@ void PtlFini(void);
  *			written
  * PTL_IFACE_INVALID	iface is unknown or cannot be opened; or the domain cannot be
  *			entered (reported on stderr)
- * PTL_PID_INVALID	pid is out of range or belongs to another process, or another
- *			process has the rank that the launcher gave (reported on stderr)
+ * PTL_PID_INVALID	pid is more than 65534, or belongs to another process or to this
+ *			one's other interface; or another process has the rank that the
+ *			launcher gave (reported on stderr)
  * PTL_NO_SPACE		no memory, no descriptors, or no room in the domain (reported on
  *			stderr)
  * PTL_SEGV		ni_handle is NULL
