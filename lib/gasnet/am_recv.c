@@ -111,21 +111,17 @@ GASNETI_HOT void gasneti_run_handler(struct gasneti_token *token, uint32_t categ
 
 /* ---- Lids ---- */
 
-static void lid_free(struct gasneti_lid *lid)
-{
-	gasneti_add(&gasneti.stats.lids, UINT64_MAX);
-	free(lid);
-}
-
 /*
- * Let one half of a Long meet the other.  mine holds the members of this half: the header
- * (bits, hdr, args), or the payload (addr, nbytes).  Return the complete message, which
- * the caller frees, or NULL if the other half has yet to come: this one waits with the
- * peer then.
+ * Let one half of a Long, of which this event tells, meet the other.  mine holds the
+ * members of this half: the header (bits, args), or the payload (addr, nbytes).  Return
+ * the complete message, which the caller frees, or NULL if the other half has yet to
+ * come: this one waits with the peer then.
  */
-static struct gasneti_lid *lid_meet(struct gasneti_peer *peer, uint64_t key, bool header,
-	const struct gasneti_lid *mine)
+static struct gasneti_lid *lid_meet(uint32_t node, const ptl_event_t *ev, bool reply,
+	bool header, const struct gasneti_lid *mine)
 {
+	struct gasneti_peer *peer = &gasneti.peers[node];
+	uint64_t key = (uint64_t)(uint32_t)ev->hdr_data << 1 | reply;
 	gasneti_lock(&peer->lock);
 	struct gasneti_lid **link = &peer->lids;
 	while (*link && (*link)->key != key)
@@ -151,7 +147,6 @@ static struct gasneti_lid *lid_meet(struct gasneti_peer *peer, uint64_t key, boo
 			"two %s of one Long message", header ? "headers" : "payloads");
 	if (header) {
 		lid->bits = mine->bits;
-		lid->hdr = mine->hdr;
 		memcpy(lid->args, mine->args, sizeof(lid->args));
 	} else {
 		lid->addr = mine->addr;
@@ -247,10 +242,9 @@ static void received_unpack(struct received *r, const char *body)
 static struct gasneti_lid *lid_meet_header(
 	uint32_t node, const ptl_event_t *ev, const struct received *r, bool reply)
 {
-	struct gasneti_lid mine = {.bits = ev->match_bits, .hdr = ev->hdr_data};
+	struct gasneti_lid mine = {.bits = ev->match_bits};
 	memcpy(mine.args, r->args, r->numargs * sizeof(arg_t));
-	return lid_meet(&gasneti.peers[node],
-		(uint64_t)(uint32_t)ev->hdr_data << 1 | reply, true, &mine);
+	return lid_meet(node, ev, reply, true, &mine);
 }
 
 /* Take the payload of a Long; return the complete message or NULL. */
@@ -259,19 +253,23 @@ static struct gasneti_lid *lid_meet_payload(
 {
 	struct gasneti_lid mine = {
 		.addr = (void *)(gasneti.base + ev->offset), .nbytes = ev->mlength};
-	uint64_t key = (uint64_t)(uint32_t)ev->hdr_data << 1 | reply;
-	return lid_meet(&gasneti.peers[node], key, false, &mine);
+	return lid_meet(node, ev, reply, false, &mine);
 }
 
-/* Make a received message of a Long that is complete. */
-static void received_read_lid(struct received *r, const struct gasneti_lid *lid)
+/* Make a received message of a Long that is complete, and free its record; return the
+ * match bits of its header. */
+static uint64_t received_take_lid(struct received *r, struct gasneti_lid *lid)
 {
+	uint64_t bits = lid->bits;
 	r->category = GASNETI_LONG;
 	r->numargs = (uint32_t)(lid->bits >> GASNETI_ARGS_SHIFT) & 31;
 	r->handler = (uint32_t)(lid->bits >> GASNETI_HANDLER_SHIFT) & 255;
 	r->payload = lid->addr;
 	r->nbytes = lid->nbytes;
 	memcpy(r->args, lid->args, sizeof(r->args));
+	gasneti_add(&gasneti.stats.lids, UINT64_MAX);
+	free(lid);
+	return bits;
 }
 
 static GASNETI_HOT void token_init(
@@ -303,15 +301,16 @@ static GASNETI_HOT void received_run(struct gasneti_token *token, struct receive
 
 /* ---- requests ---- */
 
-/* Run the handler of a Long request that is complete, and free its record. */
-static void request_run_lid(
+/* Run the handler of a Long request; return false if it is not complete: lid is NULL. */
+static bool request_run_lid(
 	struct gasneti_token *token, uint32_t node, struct gasneti_lid *lid)
 {
 	struct received r;
-	received_read_lid(&r, lid);
-	token_init(token, node, lid->bits);
-	lid_free(lid);
+	if (!lid)
+		return false;
+	token_init(token, node, received_take_lid(&r, lid));
 	received_run(token, &r);
+	return true;
 }
 
 /*
@@ -331,9 +330,7 @@ bool gasneti_am_request(const ptl_event_t *ev, struct gasneti_token *token)
 	if (gasneti_unlikely(r.category == GASNETI_LONG && !r.packed)) {
 		struct gasneti_lid *lid = lid_meet_header(node, ev, &r, false);
 		buffer_count(buffer, -(int64_t)ev->mlength);
-		if (lid)
-			request_run_lid(token, node, lid);
-		return lid != NULL;
+		return request_run_lid(token, node, lid);
 	}
 	token_init(token, node, ev->match_bits);
 	if (r.packed)
@@ -347,10 +344,7 @@ bool gasneti_am_request(const ptl_event_t *ev, struct gasneti_token *token)
 bool gasneti_am_request_payload(const ptl_event_t *ev, struct gasneti_token *token)
 {
 	uint32_t node = event_sender(ev);
-	struct gasneti_lid *lid = lid_meet_payload(node, ev, false);
-	if (lid)
-		request_run_lid(token, node, lid);
-	return lid != NULL;
+	return request_run_lid(token, node, lid_meet_payload(node, ev, false));
 }
 
 /* ---- replies ---- */
@@ -366,13 +360,12 @@ static GASNETI_HOT void reply_finish(uint32_t node, uint64_t bits, struct receiv
 	gasneti_wake();
 }
 
+/* Do so if the reply is complete: lid is not NULL. */
 static void reply_finish_lid(uint32_t node, struct gasneti_lid *lid)
 {
 	struct received r;
-	uint64_t bits = lid->bits;
-	received_read_lid(&r, lid);
-	lid_free(lid);
-	reply_finish(node, bits, &r);
+	if (lid)
+		reply_finish(node, received_take_lid(&r, lid), &r);
 }
 
 /* Handle a reply's header. */
@@ -389,9 +382,7 @@ void gasneti_am_reply(const ptl_event_t *ev)
 	gasneti_credits_back(&gasneti.peers[node],
 		(uint32_t)(ev->match_bits >> GASNETI_CREDIT_SHIFT) & 255);
 	if (gasneti_unlikely(r.category == GASNETI_LONG && !r.packed)) {
-		struct gasneti_lid *lid = lid_meet_header(node, ev, &r, true);
-		if (lid)
-			reply_finish_lid(node, lid);
+		reply_finish_lid(node, lid_meet_header(node, ev, &r, true));
 		return;
 	}
 	if (r.packed)
@@ -403,9 +394,7 @@ void gasneti_am_reply(const ptl_event_t *ev)
 void gasneti_am_reply_payload(const ptl_event_t *ev)
 {
 	uint32_t node = event_sender(ev);
-	struct gasneti_lid *lid = lid_meet_payload(node, ev, true);
-	if (lid)
-		reply_finish_lid(node, lid);
+	reply_finish_lid(node, lid_meet_payload(node, ev, true));
 }
 
 /* ---- start ---- */

@@ -184,7 +184,7 @@ struct gasneti_thread {
 struct gasneti_lid {
 	struct gasneti_lid *next;
 	uint64_t key;
-	uint64_t bits, hdr;
+	uint64_t bits;
 	void *addr; /* payload */
 	size_t nbytes;
 	bool has_header;
