@@ -355,7 +355,7 @@ static GASNETI_HOT void reply_finish(uint32_t node, uint64_t bits, struct receiv
 	struct gasneti_token token = {.node = node};
 	if (r->handler != GASNETI_H_NONE)
 		received_run(&token, r);
-	gasneti_chunk_back(&gasneti.requests,
+	gasneti_pool_back(&gasneti.requests.pool,
 		(uint32_t)(bits >> GASNETI_CHUNK_SHIFT) / GASNETI_CHUNK);
 	gasneti_wake();
 }

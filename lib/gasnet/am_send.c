@@ -93,29 +93,23 @@ static void message_send_payload(
 		gasneti.peers[m->node].id, GASNETI_RAR_PTE, 0, bits, offset, lid);
 }
 
-static bool message_in_segment(const struct gasneti_message *m)
-{
-	const struct gasneti_peer *peer = &gasneti.peers[m->node];
-	uintptr_t offset = (uintptr_t)m->to - peer->base;
-	return m->nbytes == 0 ||
-	       (offset < peer->size && peer->size - offset >= m->nbytes);
-}
-
 int gasneti_message_check(const struct gasneti_message *m)
 {
-	const char *bad = m->node >= gasneti.nodes ? "there is no such node"
-			  : m->handler < m->least_handler
-				  ? "handlers of programs have indexes from 128 to 255"
-			  : m->numargs > GASNETI_ARGS    ? "too many arguments"
-			  : m->category == GASNETI_SHORT ? NULL
-			  : m->category == GASNETI_MEDIUM
-				  ? m->nbytes > GASNETI_MAX_MEDIUM
-					    ? "the Medium payload is too long"
-					    : NULL
-			  : m->nbytes > gasneti.max_long ? "the Long payload is too long"
-			  : !message_in_segment(m)
-				  ? "the Long target is outside of the segment"
-				  : NULL;
+	const char *bad =
+		m->node >= gasneti.nodes ? "there is no such node"
+		: m->handler < m->least_handler
+			? "handlers of programs have indexes from 128 to 255"
+		: m->numargs > GASNETI_ARGS    ? "too many arguments"
+		: m->category == GASNETI_SHORT ? NULL
+		: m->category == GASNETI_MEDIUM
+			? m->nbytes > GASNETI_MAX_MEDIUM
+				  ? "the Medium payload is too long"
+				  : NULL
+		: m->nbytes > gasneti.max_long ? "the Long payload is too long"
+		: m->nbytes && !gasneti_segment_has(gasneti.peers[m->node].base,
+				       gasneti.peers[m->node].size, m->to, m->nbytes)
+			? "the Long target is outside of the segment"
+			: NULL;
 	if (gasneti_likely(!bad))
 		return GASNET_OK;
 #ifdef GASNET_DEBUG
@@ -153,7 +147,7 @@ GASNETI_HOT bool gasneti_request_try(
 	r->want = want;
 	if (!taken)
 		return false;
-	r->chunk = gasneti_chunk_take(&gasneti.requests);
+	r->chunk = gasneti_pool_take(&gasneti.requests.pool);
 	if (gasneti_likely(r->chunk >= 0))
 		return true;
 	gasneti_credits_back(peer, r->credits - 1);
@@ -212,11 +206,11 @@ GASNETI_HOT void gasneti_request_end(
 
 static GASNETI_HOT uint32_t reply_chunk(void)
 {
-	int chunk = gasneti_chunk_take(&gasneti.replies);
+	int chunk = gasneti_pool_take(&gasneti.replies.pool);
 	if (gasneti_unlikely(chunk < 0)) {
 		gasneti_count(&gasneti.stats.chunk_stalls, 1);
 		gasneti_wait_for(
-			safe, (chunk = gasneti_chunk_take(&gasneti.replies)) >= 0);
+			safe, (chunk = gasneti_pool_take(&gasneti.replies.pool)) >= 0);
 	}
 	return (uint32_t)chunk;
 }

@@ -40,13 +40,8 @@ static inline bool gasneti_cas(uint32_t *word, uint32_t old, uint32_t new)
 #define GASNETI_THREADS   0
 #define gasneti_add(p, n) (*(p) += (n)) /* the new value */
 #define GASNETI_TLS
-typedef struct {
-	char none;
-} gasneti_lock_t;
-#define GASNETI_UNLOCKED                                                                 \
-	{                                                                                \
-		0                                                                        \
-	}
+typedef char gasneti_lock_t;
+#define GASNETI_UNLOCKED   0
 #define gasneti_lock(l)    ((void)(l))
 #define gasneti_unlock(l)  ((void)(l))
 #define gasneti_trylock(l) ((void)(l), true)

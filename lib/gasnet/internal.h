@@ -339,7 +339,6 @@ static GASNETI_HOT struct gasneti_thread *gasneti_self(void)
 }
 
 void gasneti_wake(void);
-void gasneti_op_more(struct gasneti_thread *self);
 
 /* In debug builds end the job unless the caller is main-line code after attach. */
 #ifdef GASNET_DEBUG
@@ -361,8 +360,8 @@ struct gasneti_fh_span {
 };
 
 void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count);
-int gasneti_chunk_take(struct gasneti_chunks *chunks);
-void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk);
+int gasneti_pool_take(struct gasneti_pool *pool); /* a free number, or -1 */
+void gasneti_pool_back(struct gasneti_pool *pool, uint32_t number);
 void gasneti_local_attach(void);
 bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, int way);
 bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes);
@@ -375,10 +374,17 @@ ptl_handle_md_t gasneti_bind(
 ptl_handle_md_t gasneti_attach_target(ptl_pt_index_t index, uint64_t bits, void *start,
 	size_t length, unsigned options, ptl_handle_eq_t eq, ptl_handle_me_t *me);
 
+/* Return true if a segment has these bytes, of which the place counts if there are none. */
+static GASNETI_HOT bool gasneti_segment_has(
+	uintptr_t base, uintptr_t size, const void *addr, size_t nbytes)
+{
+	uintptr_t offset = (uintptr_t)addr - base;
+	return offset < size && size - offset >= nbytes;
+}
+
 static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
 {
-	uintptr_t offset = (uintptr_t)addr - gasneti.base;
-	return offset < gasneti.size && gasneti.size - offset >= nbytes;
+	return gasneti_segment_has(gasneti.base, gasneti.size, addr, nbytes);
 }
 
 /* ---- polling and waiting (poll.c, am_send.c, am.c) ---- */
@@ -602,10 +608,6 @@ static inline uint32_t gasneti_credits_total(void)
 /* ---- operations (thread.c) ---- */
 
 struct gasneti_op *gasneti_op_of(uint64_t bits);
-void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest, void *src,
-	size_t nbytes, bool local);
-void gasneti_do_get(
-	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes);
 struct gasneti_op *gasneti_op_begin(struct gasneti_thread *self);
 void gasneti_op_finish(struct gasneti_op *op);
 void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
@@ -613,13 +615,6 @@ void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 	gasnet_handlerarg_t value, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo);
 void gasneti_memset_done(
 	gasnet_token_t token, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo);
-
-/* Return true if all of the set is complete, and acquire its bytes. */
-static GASNETI_HOT bool gasneti_op_complete(struct gasneti_op *op)
-{
-	return gasneti_acquire(&op->done[GASNETI_PUT]) == op->begun[GASNETI_PUT] &&
-	       gasneti_acquire(&op->done[GASNETI_GET]) == op->begun[GASNETI_GET];
-}
 
 static inline gasnet_handlerarg_t gasneti_high(const void *p)
 {

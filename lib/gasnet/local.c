@@ -35,8 +35,7 @@ static void pool_init(struct gasneti_pool *pool, uint32_t count)
 	}
 }
 
-/* Return a free number, or -1. */
-static GASNETI_HOT int pool_take(struct gasneti_pool *pool)
+GASNETI_HOT int gasneti_pool_take(struct gasneti_pool *pool)
 {
 	int number = -1;
 	gasneti_lock(&pool->lock);
@@ -46,7 +45,7 @@ static GASNETI_HOT int pool_take(struct gasneti_pool *pool)
 	return number;
 }
 
-static GASNETI_HOT void pool_back(struct gasneti_pool *pool, uint32_t number)
+void gasneti_pool_back(struct gasneti_pool *pool, uint32_t number)
 {
 	gasneti_lock(&pool->lock);
 	pool->stack[pool->free++] = number;
@@ -60,17 +59,6 @@ void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count)
 	if (!chunks->memory)
 		gasneti_fatal("no memory for %u chunks of messages", count);
 	pool_init(&chunks->pool, count);
-}
-
-/* Return the index of a free chunk, or -1. */
-GASNETI_HOT int gasneti_chunk_take(struct gasneti_chunks *chunks)
-{
-	return pool_take(&chunks->pool);
-}
-
-void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk)
-{
-	pool_back(&chunks->pool, chunk);
 }
 
 /* ---- descriptors ---- */
@@ -119,7 +107,7 @@ bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, 
 {
 	int chunk;
 	if (nbytes > gasneti.set.bounce_limit ||
-		(chunk = gasneti_chunk_take(&gasneti.requests)) < 0)
+		(chunk = gasneti_pool_take(&gasneti.requests.pool)) < 0)
 		return false;
 	size_t at = (size_t)chunk * GASNETI_CHUNK;
 	if (way == GASNETI_PUT)
@@ -133,7 +121,7 @@ bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, 
 /* Make a temporary descriptor; return false if there are too many. */
 bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes)
 {
-	int slot = pool_take(&tmpmd_pool);
+	int slot = gasneti_pool_take(&tmpmd_pool);
 	if (slot < 0)
 		return false;
 	tmpmds[slot] = gasneti_bind(addr, nbytes, 0, gasneti.safe_eq);
@@ -410,9 +398,9 @@ static GASNETI_RARE void local_release(uint64_t resource)
 		fh_release((uint32_t)(resource - GASNETI_FIREHOSE_RESOURCE));
 	} else if (resource >= GASNETI_TMPMD_RESOURCE) {
 		gasneti_must(PtlMDUnlink(tmpmds[slot]), "PtlMDUnlink");
-		pool_back(&tmpmd_pool, slot);
+		gasneti_pool_back(&tmpmd_pool, slot);
 	} else {
-		gasneti_chunk_back(&gasneti.requests,
+		gasneti_pool_back(&gasneti.requests.pool,
 			(uint32_t)(resource - GASNETI_BOUNCE_RESOURCE));
 	}
 }

@@ -73,8 +73,8 @@ static void op_copy(void *dest, const void *src, size_t nbytes)
  * Begin a put as part of op.  With local, local_done counts the parts whose source may be
  * reused.
  */
-GASNETI_HOT void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest,
-	void *src, size_t nbytes, bool local)
+static GASNETI_HOT void op_begin_put(struct gasneti_op *op, gasnet_node_t node,
+	void *dest, void *src, size_t nbytes, bool local)
 {
 	if (gasneti_unlikely(node == gasneti.me)) {
 		op_copy(dest, src, nbytes);
@@ -97,7 +97,7 @@ GASNETI_HOT void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void 
 }
 
 /* Begin a get as part of op. */
-GASNETI_HOT void gasneti_do_get(
+static GASNETI_HOT void op_get(
 	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes)
 {
 	if (gasneti_unlikely(node == gasneti.me)) {
@@ -120,12 +120,14 @@ GASNETI_HOT void gasneti_do_get(
 
 /* ---- waiting ---- */
 
-/* Return true if the operations of one way, or of both ways, are complete. */
+/* Return true if the operations of one way, or of both ways, are complete, and acquire
+ * their bytes. */
 static GASNETI_HOT bool op_done(struct gasneti_op *op, int way)
 {
-	if (way == BOTH_WAYS)
-		return gasneti_op_complete(op);
-	return gasneti_acquire(&op->done[way]) == op->begun[way];
+	return (way == GASNETI_GET || gasneti_acquire(&op->done[GASNETI_PUT]) ==
+					      op->begun[GASNETI_PUT]) &&
+	       (way == GASNETI_PUT ||
+		       gasneti_acquire(&op->done[GASNETI_GET]) == op->begun[GASNETI_GET]);
 }
 
 static GASNETI_HOT void op_await(struct gasneti_op *op, int way)
@@ -163,7 +165,7 @@ static GASNETI_HOT gasnet_handle_t op_handle(struct gasneti_op *op)
 		op_await(op, BOTH_WAYS);
 		return GASNET_INVALID_HANDLE;
 	}
-	if (!gasneti_op_complete(op))
+	if (!op_done(op, BOTH_WAYS))
 		return op;
 	gasneti_op_finish(op);
 	return GASNET_INVALID_HANDLE;
@@ -204,7 +206,7 @@ static GASNETI_HOT gasnet_handle_t op_handle(struct gasneti_op *op)
 static GASNETI_HOT void op_put(struct gasneti_op *op, gasnet_node_t node, void *dest,
 	void *src, size_t nbytes, bool free_source)
 {
-	gasneti_do_put(op, node, dest, src, nbytes, free_source);
+	op_begin_put(op, node, dest, src, nbytes, free_source);
 	if (free_source)
 		gasneti_await_local(op);
 }
@@ -225,11 +227,11 @@ OP_FORMS(put, _val,
 
 OP_FORMS(get, , (void *dest, gasnet_node_t node, void *src, size_t nbytes),
 	(gasneti_check_remote(__func__, node, src, nbytes),
-		gasneti_do_get(op, dest, node, src, nbytes)))
+		op_get(op, dest, node, src, nbytes)))
 
 OP_FORMS(get, _bulk, (void *dest, gasnet_node_t node, void *src, size_t nbytes),
 	(gasneti_check_remote(__func__, node, src, nbytes),
-		gasneti_do_get(op, dest, node, src, nbytes)))
+		op_get(op, dest, node, src, nbytes)))
 
 gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nbytes)
 {
@@ -248,7 +250,7 @@ gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t n
 	if (!op)
 		gasneti_fatal("too many gets of values without a wait");
 	op->value = 0;
-	gasneti_do_get(op, &op->value, node, src, nbytes);
+	op_get(op, &op->value, node, src, nbytes);
 	return (gasnet_valget_handle_t)op;
 }
 
@@ -333,7 +335,7 @@ static void handle_check(struct gasneti_op *op)
 static GASNETI_HOT bool handle_sync(gasnet_handle_t handle)
 {
 	handle_check(handle);
-	if (!gasneti_op_complete(handle))
+	if (!op_done(handle, BOTH_WAYS))
 		return false;
 	gasneti_op_finish(handle);
 	return true;
@@ -366,56 +368,48 @@ void gasnet_wait_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
 	}
 }
 
-/* Sync the complete ones; count these and the others. */
-static void handle_sync_array(
-	gasnet_handle_t *phandle, size_t n, size_t *synced, size_t *left)
+/* Sync the complete ones.  Return true if none is left, or one was synced that is enough:
+ * not all are wanted. */
+static bool handle_sync_array(gasnet_handle_t *phandle, size_t n, bool all)
 {
-	*synced = *left = 0;
+	size_t synced = 0, left = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (phandle[i] == GASNET_INVALID_HANDLE)
 			continue;
 		if (handle_sync(phandle[i])) {
 			phandle[i] = GASNET_INVALID_HANDLE;
-			++*synced;
+			synced++;
 		} else {
-			++*left;
+			left++;
 		}
 	}
+	return !left || (synced && !all);
+}
+
+static int handle_try_array(gasnet_handle_t *phandle, size_t n, bool all)
+{
+	if (handle_sync_array(phandle, n, all))
+		return GASNET_OK;
+	op_try_poll();
+	return handle_sync_array(phandle, n, all) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 int gasnet_try_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
 {
-	size_t synced, left;
 	gasneti_check_main(__func__);
-	handle_sync_array(phandle, numhandles, &synced, &left);
-	if (!left)
-		return GASNET_OK;
-	op_try_poll();
-	handle_sync_array(phandle, numhandles, &synced, &left);
-	return left ? GASNET_ERR_NOT_READY : GASNET_OK;
-}
-
-/* Return true if one was synced, or none is left. */
-static bool handle_sync_some(gasnet_handle_t *phandle, size_t numhandles)
-{
-	size_t synced, left;
-	handle_sync_array(phandle, numhandles, &synced, &left);
-	return synced || !left;
+	return handle_try_array(phandle, numhandles, true);
 }
 
 int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	gasneti_check_main(__func__);
-	if (handle_sync_some(phandle, numhandles))
-		return GASNET_OK;
-	op_try_poll();
-	return handle_sync_some(phandle, numhandles) ? GASNET_OK : GASNET_ERR_NOT_READY;
+	return handle_try_array(phandle, numhandles, false);
 }
 
 void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	gasneti_check_main(__func__);
-	gasneti_wait_for(full, handle_sync_some(phandle, numhandles));
+	gasneti_wait_for(full, handle_sync_array(phandle, numhandles, false));
 }
 
 /* ---- syncs of implicit operations, access regions ---- */
@@ -510,9 +504,9 @@ static void vis_move(struct gasneti_op *op, int way, gasnet_node_t node, void *d
 	gasneti_check_remote(
 		"a VIS operation", node, way == GASNETI_PUT ? dst : src, nbytes);
 	if (way == GASNETI_PUT)
-		gasneti_do_put(op, node, dst, src, nbytes, false);
+		op_begin_put(op, node, dst, src, nbytes, false);
 	else
-		gasneti_do_get(op, dst, node, src, nbytes);
+		op_get(op, dst, node, src, nbytes);
 }
 
 static void vis_move_pieces(struct gasneti_op *op, int way, gasnet_node_t node,

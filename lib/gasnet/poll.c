@@ -55,8 +55,8 @@ static GASNETI_HOT void op_sent(const ptl_event_t *ev)
 		gasneti_wake();
 		break;
 	case GASNETI_KIND_HEADER:
-		gasneti_chunk_back(
-			&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
+		gasneti_pool_back(
+			&gasneti.replies.pool, (uint32_t)(ev->offset / GASNETI_CHUNK));
 		gasneti_wake();
 		break;
 	case GASNETI_KIND_PAYLOAD:
@@ -125,20 +125,8 @@ GASNETI_HOT void gasneti_safe_event(const ptl_event_t *ev)
 		safe_event_rare(ev);
 }
 
-/* Serve class 1: completions, replies and barriers.  Return the number of events. */
-unsigned gasneti_poll_safe(void)
-{
-	ptl_event_t ev;
-	unsigned n = 0, limit = gasneti.set.safe_limit;
-	while (n < limit && gasneti_next_event(gasneti.safe_eq, &ev, "SAFE")) {
-		gasneti_safe_event(&ev);
-		n++;
-	}
-	return n;
-}
-
-/* Serve one event of class 1, so that the caller looks at its condition at once.  Return
- * the number of events. */
+/* Serve one event of class 1: completions, replies and barriers; so the caller looks at
+ * its condition at once.  Return the number of events. */
 GASNETI_HOT unsigned gasneti_poll_one(void)
 {
 	ptl_event_t ev;
@@ -146,6 +134,15 @@ GASNETI_HOT unsigned gasneti_poll_one(void)
 		return 0;
 	gasneti_safe_event(&ev);
 	return 1;
+}
+
+/* Serve several events of class 1.  Return their number. */
+unsigned gasneti_poll_safe(void)
+{
+	unsigned n = 0, limit = gasneti.set.safe_limit;
+	while (n < limit && gasneti_poll_one())
+		n++;
+	return n;
 }
 
 /* ---- the other queues ---- */

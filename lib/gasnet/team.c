@@ -9,9 +9,7 @@
 
 int gasnet_coll_try_sync(gasnet_coll_handle_t handle)
 {
-	if (!handle)
-		return GASNET_OK;
-	if (gasneti_coll_finish(handle))
+	if (!handle || gasneti_coll_finish(handle))
 		return GASNET_OK;
 	gasneti_poll_full();
 	return gasneti_coll_finish(handle) ? GASNET_OK : GASNET_ERR_NOT_READY;
@@ -19,40 +17,36 @@ int gasnet_coll_try_sync(gasnet_coll_handle_t handle)
 
 void gasnet_coll_wait_sync(gasnet_coll_handle_t handle)
 {
-	if (!handle)
-		return;
-	gasneti_wait_for(full, gasneti_coll_finish(handle));
+	if (handle)
+		gasneti_wait_for(full, gasneti_coll_finish(handle));
 }
 
-/* Sync all handles that are complete.  Count them in *some; return those left. */
-static size_t coll_try_each(gasnet_coll_handle_t *handles, size_t n, size_t *some)
+/* Sync all handles that are complete.  It is enough if one was, unless all are wanted. */
+static int coll_try_each(gasnet_coll_handle_t *handles, size_t n, bool all)
 {
-	size_t left = 0;
-	*some = 0;
+	size_t some = 0, left = 0;
 	gasneti_poll_full();
 	for (size_t i = 0; i < n; i++) {
 		if (!handles[i])
 			continue;
 		if (gasneti_coll_finish(handles[i])) {
 			handles[i] = GASNET_COLL_INVALID_HANDLE;
-			++*some;
+			some++;
 		} else {
 			left++;
 		}
 	}
-	return left;
+	return left && (all || !some) ? GASNET_ERR_NOT_READY : GASNET_OK;
 }
 
 int gasnet_coll_try_sync_all(gasnet_coll_handle_t *handles, size_t n)
 {
-	size_t some;
-	return coll_try_each(handles, n, &some) ? GASNET_ERR_NOT_READY : GASNET_OK;
+	return coll_try_each(handles, n, true);
 }
 
 int gasnet_coll_try_sync_some(gasnet_coll_handle_t *handles, size_t n)
 {
-	size_t some, left = coll_try_each(handles, n, &some);
-	return left && !some ? GASNET_ERR_NOT_READY : GASNET_OK;
+	return coll_try_each(handles, n, false);
 }
 
 void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t n)

@@ -20,7 +20,7 @@ static uint64_t op_bits(const struct gasneti_thread *self, uint32_t index, uint1
 }
 
 /* Add a chunk of operations to a thread's free list, if its table has room. */
-void gasneti_op_more(struct gasneti_thread *self)
+static void op_more(struct gasneti_thread *self)
 {
 	uint32_t chunk = self->ops / GASNETI_OPS_CHUNK;
 	if (chunk >= GASNETI_OPS_CHUNKS)
@@ -42,7 +42,7 @@ void gasneti_op_more(struct gasneti_thread *self)
 struct gasneti_op *gasneti_op_begin(struct gasneti_thread *self)
 {
 	if (gasneti_unlikely(!self->free))
-		gasneti_op_more(self);
+		op_more(self);
 	struct gasneti_op *op = self->free;
 	if (gasneti_likely(op != NULL)) {
 		self->free = op->next;
@@ -166,8 +166,7 @@ void gasneti_check_remote(
 	if (node >= gasneti.nodes)
 		gasneti_fatal("%s: there is no node %u", function, node);
 	const struct gasneti_peer *peer = &gasneti.peers[node];
-	uintptr_t offset = (uintptr_t)addr - peer->base;
-	if (nbytes && (offset >= peer->size || peer->size - offset < nbytes))
+	if (nbytes && !gasneti_segment_has(peer->base, peer->size, addr, nbytes))
 		gasneti_fatal("%s: %zu bytes at %p are outside of the segment of node %u",
 			function, nbytes, addr, node);
 }
@@ -234,10 +233,15 @@ static void hsl_released(gasnet_hsl_t *hsl)
 	hsl->below = NULL;
 }
 
-/* With a lock held, or in a handler, these have no effect. */
-static bool hsl_ignores(const struct gasneti_thread *self)
+/* Begin or end a no-interrupt section; without effect with a lock held, or in a handler. */
+static void hold_set(uint8_t in, const char *wrong)
 {
-	return self->held || self->in_handler;
+	struct gasneti_thread *self = gasneti_self();
+	if (self->held || self->in_handler)
+		return;
+	if (self->in_hold == in)
+		gasneti_fatal("%s", wrong);
+	self->in_hold = in;
 }
 
 #else
@@ -245,30 +249,17 @@ static bool hsl_ignores(const struct gasneti_thread *self)
 #define hsl_want_free(hsl, function) ((void)0)
 #define hsl_held(hsl)                ((void)0)
 #define hsl_released(hsl)            ((void)0)
+#define hold_set(in, wrong)          ((void)0)
 #endif
 
 void gasnet_hold_interrupts(void)
 {
-#ifdef GASNET_DEBUG
-	struct gasneti_thread *self = gasneti_self();
-	if (hsl_ignores(self))
-		return;
-	if (self->in_hold)
-		gasneti_fatal("gasnet_hold_interrupts: the section is nested");
-	self->in_hold = 1;
-#endif
+	hold_set(1, "gasnet_hold_interrupts: the section is nested");
 }
 
 void gasnet_resume_interrupts(void)
 {
-#ifdef GASNET_DEBUG
-	struct gasneti_thread *self = gasneti_self();
-	if (hsl_ignores(self))
-		return;
-	if (!self->in_hold)
-		gasneti_fatal("gasnet_resume_interrupts without gasnet_hold_interrupts");
-	self->in_hold = 0;
-#endif
+	hold_set(0, "gasnet_resume_interrupts without gasnet_hold_interrupts");
 }
 
 void gasnet_hsl_init(gasnet_hsl_t *hsl)
@@ -284,12 +275,8 @@ void gasnet_hsl_init(gasnet_hsl_t *hsl)
 void gasnet_hsl_destroy(gasnet_hsl_t *hsl)
 {
 	hsl_want_live(hsl, "gasnet_hsl_destroy");
-	if (GASNETI_THREADS && pthread_mutex_destroy(&hsl->mutex))
+	if (hsl->holder || (GASNETI_THREADS && pthread_mutex_destroy(&hsl->mutex)))
 		gasneti_fatal("gasnet_hsl_destroy: the lock is held");
-#ifdef GASNET_DEBUG
-	if (hsl->holder)
-		gasneti_fatal("gasnet_hsl_destroy: the lock is held");
-#endif
 	hsl->state = 0;
 }
 
