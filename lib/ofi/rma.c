@@ -187,13 +187,17 @@ static ssize_t rma_call(
 		return -FI_EINVAL;
 	if (OFI_UNLIKELY(flags & ~known))
 		return -FI_EBADFLAGS;
-	size_t length, there = 0;
+	size_t length;
 	ssize_t rc = ofi_iov_length(m->msg_iov, m->iov_count, &length);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	for (size_t i = 0; i < m->rma_iov_count; i++)
-		there += m->rma_iov[i].len;
-	if (OFI_UNLIKELY(length != there || (flags & FI_INJECT && length > OFI_INJECT)))
+	size_t left = length;
+	for (size_t i = 0; i < m->rma_iov_count; i++) {
+		if (OFI_UNLIKELY(m->rma_iov[i].len > left))
+			return -FI_EINVAL;
+		left -= m->rma_iov[i].len;
+	}
+	if (OFI_UNLIKELY(left || (flags & FI_INJECT && length > OFI_INJECT)))
 		return -FI_EINVAL;
 	rc = ofi_enter(ep->domain);
 	if (OFI_UNLIKELY(rc))

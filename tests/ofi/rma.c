@@ -336,6 +336,21 @@ static void one_vector(struct side *s, struct region r, unsigned locals, unsigne
 	CHECK_BYTES(to, len, locals * 10 + remotes);
 }
 
+/* The lengths there, whose sum wraps to that here. */
+static void wrapping_vector(struct side *s, struct region r)
+{
+	static unsigned char from[8];
+	struct iovec iov = {from, sizeof from};
+	const struct fi_rma_iov there[] = {
+		{r.base, SIZE_MAX, r.key}, {r.base, sizeof from + 1, r.key}};
+	struct fi_msg_rma m = {.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = s->at[1],
+		.rma_iov = there,
+		.rma_iov_count = 2};
+	FAILS(fi_writemsg(s->ep, &m, 0), -FI_EINVAL);
+}
+
 STATEMENT(73, vectors, 2, 0)
 {
 	static unsigned char target[8 * 20000];
@@ -352,6 +367,8 @@ STATEMENT(73, vectors, 2, 0)
 			one_vector(s, r, l, n, 100, r.base);
 			one_vector(s, r, l, n, 20000, r.base);
 		}
+	if (over_portals() && me.is_client)
+		wrapping_vector(s, r);
 	barrier();
 	server_closes(r);
 }
