@@ -15,37 +15,47 @@
 
 #include <stdlib.h>
 
-enum {
-	CNTR_STEPS = 256, /* events of a queue that one look handles at most */
-	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 3
-};
+enum { CNTR_STEPS = 256 }; /* events of a queue that one look handles at most */
+
+static struct ofi_counted *cntr_find(
+	const struct ofi_cntr *cntr, const struct ofi_queue *queue)
+{
+	for (int i = 0; i < cntr->nqueues; i++)
+		if (cntr->queues[i].queue == queue)
+			return &cntr->queues[i];
+	return NULL;
+}
 
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue)
 {
-	struct ofi_queue **queues = realloc(
-		cntr->queues, (size_t)(cntr->nqueues + 1) * sizeof(struct ofi_queue *));
+	struct ofi_counted *known = cntr_find(cntr, queue);
+	if (known) {
+		known->reasons++;
+		return 0;
+	}
+	void *queues =
+		realloc(cntr->queues, (size_t)(cntr->nqueues + 1) * sizeof *cntr->queues);
 	if (!queues)
 		return -FI_ENOMEM;
 	cntr->queues = queues;
-	queues[cntr->nqueues++] = queue;
+	cntr->queues[cntr->nqueues++] = (struct ofi_counted){queue, 1};
 	ofi_queue_wake(&cntr->news); /* threads that wait do not know this queue yet */
 	return 0;
 }
 
 void ofi_cntr_unwatch(struct ofi_cntr *cntr, struct ofi_queue *queue)
 {
-	for (int i = 0; i < cntr->nqueues; i++)
-		if (cntr->queues[i] == queue) {
-			cntr->queues[i] = cntr->queues[--cntr->nqueues];
-			return;
-		}
+	struct ofi_counted *known = cntr_find(cntr, queue);
+	if (known && !--known->reasons)
+		*known = cntr->queues[--cntr->nqueues];
 }
 
 /* Handle events with the domain entered. */
 static void cntr_look(struct ofi_cntr *cntr)
 {
 	for (int i = 0; i < cntr->nqueues; i++)
-		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(cntr->queues[i]); n++)
+		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(cntr->queues[i].queue);
+			n++)
 			;
 	if (cntr->has_remote) {
 		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(&cntr->remote); n++)
@@ -132,10 +142,10 @@ CNTR_CHANGE(cntr_seterr, true, false)
 /* Sleep until an event, or for some time, with the domain entered. */
 static void cntr_sleep(struct ofi_cntr *cntr, int timeout)
 {
-	struct ofi_queue *queues[CNTR_QUEUES] = {&cntr->news};
+	struct ofi_queue *queues[OFI_SLEEPS] = {&cntr->news};
 	int n = 1;
-	for (int i = 0; i < cntr->nqueues && n < CNTR_QUEUES - 2; i++)
-		queues[n++] = cntr->queues[i];
+	for (int i = 0; i < cntr->nqueues; i++)
+		queues[n++] = cntr->queues[i].queue;
 	if (cntr->has_remote)
 		queues[n++] = &cntr->remote;
 	if (cntr->has_remote && cntr->domain->data)

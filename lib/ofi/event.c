@@ -25,9 +25,8 @@ enum {
 };
 
 enum {
-	SLEEP_TURN_MS = 400,  /* between two looks at late messages */
-	SLEEP_WAITING_MS = 2, /* the same while receives wait for them */
-	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 3,
+	SLEEP_TURN_MS = 400,   /* between two looks at late messages */
+	SLEEP_WAITING_MS = 2,  /* the same while receives wait for them */
 	PROGRESS_OTHERS = 256, /* reads between two looks at other domains */
 	WATCH_PERIODS = 3,
 	FENCE_MS = 10000
@@ -599,13 +598,11 @@ static void sleep_handle(struct ofi_queue *queue, int rc, const ptl_event_t *eve
 bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int count,
 	int timeout)
 {
-	ptl_handle_eq_t eqs[SLEEP_QUEUES];
+	ptl_handle_eq_t eqs[OFI_SLEEPS];
 	ptl_event_t event;
 	int which, turn = domain->waiting ? SLEEP_WAITING_MS : SLEEP_TURN_MS;
 	if (timeout >= 0 && timeout < turn)
 		turn = timeout;
-	if (count > SLEEP_QUEUES)
-		count = SLEEP_QUEUES;
 	for (int i = 0; i < count; i++) {
 		if (!ofi_queue_start(queues[i]))
 			return false;

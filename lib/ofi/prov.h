@@ -88,6 +88,7 @@ enum {
 enum {
 	OFI_DOMAINS = 16,
 	OFI_ENDPOINTS = 64,
+	OFI_SLEEPS = 2 * OFI_ENDPOINTS + 3, /* queues in which one thread sleeps */
 	OFI_IOVS = 8,
 	OFI_INJECT = 1536,
 	OFI_ATOMIC = 64, /* bytes of an atomic operation, at most */
@@ -294,7 +295,13 @@ struct ofi_waiter {
 	LIST_ENTRY(ofi_waiter) next;
 };
 
-/* Queues whose events a counter counts. */
+/* A queue whose events a counter counts, for so many reasons: kinds of operations of
+ * endpoints. */
+struct ofi_counted {
+	struct ofi_queue *queue;
+	int reasons;
+};
+
 struct ofi_cntr {
 	struct fid_cntr fid;
 	struct ofi_domain *domain;
@@ -302,7 +309,7 @@ struct ofi_cntr {
 	uint64_t value, errors;
 	uint64_t given; /* the part of their sum that the program has added, or set */
 	enum fi_wait_obj wait;
-	struct ofi_queue **queues; /* of the endpoints that it is bound to */
+	struct ofi_counted *queues; /* of the endpoints that it is bound to, each once */
 	int nqueues;
 	struct ofi_queue remote; /* of remote operations (mr.c), if has_remote */
 	bool has_remote;

@@ -2,7 +2,7 @@
 /*
  * Two readers of one queue of the libfabric provider (lib/ofi/event.c), and events that
  * it has lost: another thread acts inside PtlEQPoll, or where a thread gives way, while
- * the domain is free.
+ * the domain is free.  Also the queues of a counter (lib/ofi/cntr.c).
  */
 #include "lib/ofi/prov.h"
 
@@ -10,6 +10,7 @@
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 16 };
@@ -191,6 +192,27 @@ static void test_lost_turn(void **state)
 	assert_int_equal(queue.read, 11);
 }
 
+/* ---- counters ---- */
+
+/* A counter looks at a queue once, whatever its reasons, so that a thread that waits for it
+ * can sleep in all queues. */
+static void test_counted(void **state)
+{
+	static struct ofi_queue many[2 * OFI_ENDPOINTS];
+	const int n = sizeof many / sizeof *many;
+	struct ofi_cntr cntr = {.domain = &domain};
+	(void)state;
+	for (int i = 0; i < n * OFI_CNTRS; i++)
+		assert_int_equal(ofi_cntr_watch(&cntr, &many[i % n]), 0);
+	assert_int_equal(cntr.nqueues, n);
+	for (int i = 0; i < n * OFI_CNTRS; i++) {
+		assert_int_equal(cntr.nqueues, n - i / OFI_CNTRS);
+		ofi_cntr_unwatch(&cntr, &many[i / OFI_CNTRS]);
+	}
+	assert_int_equal(cntr.nqueues, 0);
+	free(cntr.queues);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +220,7 @@ int main(void)
 		cmocka_unit_test_setup(test_lost, begin),
 		cmocka_unit_test_setup(test_lost_early, begin),
 		cmocka_unit_test_setup(test_lost_turn, begin),
+		cmocka_unit_test_setup(test_counted, begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
