@@ -102,25 +102,29 @@ GASNETI_HOT int gasneti_am_send(struct gasneti_message *m)
 		va_end(ap);                                                              \
 	} while (0)
 
-int gasnetc_AMRequestShort(gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...)
-{
-	AM_MESSAGE(m, dest, GASNETI_SHORT, NULL, 0, NULL);
-	return gasneti_am_send(&m);
-}
+/* Define the calls of requests or of replies: their first parameter, the node that is
+ * known, and how the message is sent. */
+#define AM_CALLS(kind, to, node, send)                                                   \
+	int gasnetc_AM##kind##Short(to, gasnet_handler_t handler, int numargs, ...)      \
+	{                                                                                \
+		AM_MESSAGE(m, node, GASNETI_SHORT, NULL, 0, NULL);                       \
+		return send;                                                             \
+	}                                                                                \
+	int gasnetc_AM##kind##Medium(to, gasnet_handler_t handler, void *source_addr,    \
+		size_t nbytes, int numargs, ...)                                         \
+	{                                                                                \
+		AM_MESSAGE(m, node, GASNETI_MEDIUM, source_addr, nbytes, NULL);          \
+		return send;                                                             \
+	}                                                                                \
+	int gasnetc_AM##kind##Long(to, gasnet_handler_t handler, void *source_addr,      \
+		size_t nbytes, void *dest_addr, int numargs, ...)                        \
+	{                                                                                \
+		AM_MESSAGE(m, node, GASNETI_LONG, source_addr, nbytes, dest_addr);       \
+		return send;                                                             \
+	}
 
-int gasnetc_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
-	void *source_addr, size_t nbytes, int numargs, ...)
-{
-	AM_MESSAGE(m, dest, GASNETI_MEDIUM, source_addr, nbytes, NULL);
-	return gasneti_am_send(&m);
-}
-
-int gasnetc_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source_addr,
-	size_t nbytes, void *dest_addr, int numargs, ...)
-{
-	AM_MESSAGE(m, dest, GASNETI_LONG, source_addr, nbytes, dest_addr);
-	return gasneti_am_send(&m);
-}
+AM_CALLS(Request, gasnet_node_t dest, dest, gasneti_am_send(&m))
+AM_CALLS(Reply, gasnet_token_t token, 0, gasneti_am_reply_send(token, &m))
 
 int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source_addr, size_t nbytes, void *dest_addr, int numargs, ...)
@@ -128,26 +132,6 @@ int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	AM_MESSAGE(m, dest, GASNETI_LONG, source_addr, nbytes, dest_addr);
 	m.async = true;
 	return gasneti_am_send(&m);
-}
-
-int gasnetc_AMReplyShort(gasnet_token_t token, gasnet_handler_t handler, int numargs, ...)
-{
-	AM_MESSAGE(m, 0, GASNETI_SHORT, NULL, 0, NULL);
-	return gasneti_am_reply_send(token, &m);
-}
-
-int gasnetc_AMReplyMedium(gasnet_token_t token, gasnet_handler_t handler,
-	void *source_addr, size_t nbytes, int numargs, ...)
-{
-	AM_MESSAGE(m, 0, GASNETI_MEDIUM, source_addr, nbytes, NULL);
-	return gasneti_am_reply_send(token, &m);
-}
-
-int gasnetc_AMReplyLong(gasnet_token_t token, gasnet_handler_t handler, void *source_addr,
-	size_t nbytes, void *dest_addr, int numargs, ...)
-{
-	AM_MESSAGE(m, 0, GASNETI_LONG, source_addr, nbytes, dest_addr);
-	return gasneti_am_reply_send(token, &m);
 }
 
 int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *src_node)

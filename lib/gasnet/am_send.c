@@ -49,33 +49,25 @@ static GASNETI_HOT void message_write_body(
 		memcpy(body + l->start, m->src, m->nbytes);
 }
 
-static GASNETI_HOT uint64_t message_header_bits(const struct gasneti_message *m,
-	const struct gasneti_layout *l, uint64_t md, uint32_t credits, uint64_t chunk)
+/* Send the header, with its body, to a REQUEST or REPLY; chunk is that of the request. */
+static GASNETI_HOT void message_send_header(const struct gasneti_message *m,
+	const struct gasneti_layout *l, ptl_handle_md_t md, uint64_t at, uint64_t to,
+	uint32_t credits, uint64_t chunk, uint32_t lid)
 {
-	return md | GASNETI_KIND_HEADER << 4 |
-	       (uint64_t)m->category << GASNETI_CATEGORY_SHIFT |
-	       (uint64_t)l->packed << GASNETI_PACKED_SHIFT |
-	       (uint64_t)m->numargs << GASNETI_ARGS_SHIFT |
-	       (uint64_t)m->handler << GASNETI_HANDLER_SHIFT |
-	       (uint64_t)credits << GASNETI_CREDIT_SHIFT | chunk << GASNETI_CHUNK_SHIFT;
-}
-
-static GASNETI_HOT uint64_t message_header_data(
-	const struct gasneti_message *m, const struct gasneti_layout *l, uint32_t lid)
-{
+	uint64_t bits = to | GASNETI_KIND_HEADER << 4 |
+			(uint64_t)m->category << GASNETI_CATEGORY_SHIFT |
+			(uint64_t)l->packed << GASNETI_PACKED_SHIFT |
+			(uint64_t)m->numargs << GASNETI_ARGS_SHIFT |
+			(uint64_t)m->handler << GASNETI_HANDLER_SHIFT |
+			(uint64_t)credits << GASNETI_CREDIT_SHIFT |
+			chunk << GASNETI_CHUNK_SHIFT;
 	uint64_t low = m->category == GASNETI_SHORT                 ? (uint32_t)m->args[1]
 		       : m->category == GASNETI_MEDIUM || l->packed ? (uint32_t)m->nbytes
 								    : lid;
-	return (uint64_t)(uint32_t)m->args[0] << 32 | low;
-}
-
-/* Send the header, with its body; without events if quiet. */
-static GASNETI_HOT void message_send_header(const struct gasneti_message *m,
-	ptl_handle_md_t md, uint64_t at, uint32_t body, uint64_t bits, uint64_t remote,
-	uint64_t hdr)
-{
-	gasneti_start(PtlPutRegion, md, at, body, PTL_NOACK_REQ,
-		gasneti.peers[m->node].id, GASNETI_AM_PTE, 0, bits, remote, hdr);
+	gasneti_start(PtlPutRegion, md, at, l->body, PTL_NOACK_REQ,
+		gasneti.peers[m->node].id, GASNETI_AM_PTE, 0, bits,
+		to == GASNETI_MD_REPLY ? chunk : 0,
+		(uint64_t)(uint32_t)m->args[0] << 32 | low);
 }
 
 /* Send a Long payload from the calling thread; op counts its local completion. */
@@ -195,9 +187,8 @@ GASNETI_HOT void gasneti_request_end(
 			l);
 	uint64_t at = (uint64_t)r->chunk * GASNETI_CHUNK;
 	uint32_t byte = gasneti_credits_byte(peer, r->credits, r->want);
-	message_send_header(m, gasneti.request_md, at, l->body,
-		message_header_bits(m, l, GASNETI_MD_REQUEST, byte, at), 0,
-		message_header_data(m, l, lid));
+	message_send_header(
+		m, l, gasneti.request_md, at, GASNETI_MD_REQUEST, byte, at, lid);
 	if (r->split && !m->async)
 		gasneti_await_local(op);
 }
@@ -233,10 +224,8 @@ static void reply_send(const struct gasneti_token *token, const struct gasneti_m
 		at = (uint64_t)chunk * GASNETI_CHUNK;
 		message_write_body(gasneti_chunk_memory(&gasneti.replies, chunk), m, &l);
 	}
-	message_send_header(m, md, at, l.body,
-		message_header_bits(
-			m, &l, GASNETI_MD_REPLY, token->credits, token->chunk),
-		token->chunk, message_header_data(m, &l, lid));
+	message_send_header(
+		m, &l, md, at, GASNETI_MD_REPLY, token->credits, token->chunk, lid);
 	if (split)
 		gasneti_await_local(op);
 }

@@ -88,11 +88,13 @@ uint32_t gasneti_credits_byte(struct gasneti_peer *peer, uint32_t n, uint32_t ex
 }
 
 /* The peer's epoch has ended: forget part of this node's needs. */
-static void epoch_decay(struct gasneti_peer *peer)
+static GASNETI_RARE void epoch_decay(struct gasneti_peer *peer)
 {
+	gasneti_lock(&peer->lock);
 	peer->send_stalls >>= 2;
 	peer->send_max >>= 2;
 	peer->send_revoked >>= 2;
+	gasneti_unlock(&peer->lock);
 }
 
 static GASNETI_RARE void epoch_end(void)
@@ -124,11 +126,8 @@ static GASNETI_RARE uint32_t bank_lend(struct gasneti_peer *peer, uint32_t want)
 GASNETI_HOT uint32_t gasneti_credits_lend(struct gasneti_peer *peer, uint32_t byte)
 {
 	uint32_t want = byte >> 4 & GASNETI_EXTRA, lent = 0;
-	if (gasneti_unlikely(byte & 0x80)) {
-		gasneti_lock(&peer->lock);
+	if (gasneti_unlikely(byte & 0x80))
 		epoch_decay(peer);
-		gasneti_unlock(&peer->lock);
-	}
 	gasneti_lock(&bank_lock);
 	if (gasneti_unlikely(want))
 		lent = bank_lend(peer, want);
@@ -144,9 +143,9 @@ void gasneti_credits_back(struct gasneti_peer *peer, uint32_t byte)
 	gasneti_lock(&peer->lock);
 	peer->in_use -= (byte & 15) + 1;
 	peer->send += byte >> 4 & GASNETI_EXTRA;
+	gasneti_unlock(&peer->lock);
 	if (gasneti_unlikely(byte & 0x80))
 		epoch_decay(peer);
-	gasneti_unlock(&peer->lock);
 }
 
 /* ---- revocation ---- */
@@ -224,16 +223,11 @@ static uint32_t credits_to_give(const struct gasneti_peer *peer)
 	return spare < limit ? spare : limit;
 }
 
-/*
- * The lender asks for credits.  A holder that is idle hears of the end of epochs by this
- * message alone, so its needs of the past decay here, before it says what it can spare.
- */
-static void sys_revoked(uint32_t node, uint64_t hdr)
+/* The lender asks for credits. */
+static void sys_revoked(uint32_t node)
 {
 	struct gasneti_peer *peer = &gasneti.peers[node];
 	gasneti_lock(&peer->lock);
-	if (hdr & EPOCH)
-		epoch_decay(peer);
 	uint32_t give = credits_to_give(peer);
 	peer->send -= give;
 	peer->send_revoked += give;
@@ -242,15 +236,9 @@ static void sys_revoked(uint32_t node, uint64_t hdr)
 	gasneti_unlock(&peer->lock);
 }
 
-static void sys_returned(uint32_t node, uint64_t hdr)
+static void sys_returned(uint32_t node, uint32_t give)
 {
 	struct gasneti_peer *peer = &gasneti.peers[node];
-	uint32_t give = (uint32_t)hdr;
-	if (hdr & EPOCH) {
-		gasneti_lock(&peer->lock);
-		epoch_decay(peer);
-		gasneti_unlock(&peer->lock);
-	}
 	gasneti_lock(&bank_lock);
 	peer->revoke_out = false;
 	if (give > peer->loan)
@@ -263,13 +251,17 @@ static void sys_returned(uint32_t node, uint64_t hdr)
 	gasneti_unlock(&bank_lock);
 }
 
+/* A holder that is idle hears of the end of epochs by REVOKE alone, so its needs of the
+ * past decay before it says what it can spare. */
 void gasneti_sys_event(const ptl_event_t *ev)
 {
 	uint32_t node = gasneti_node_of(ev->initiator);
 	if (ev->type != PTL_EVENT_PUT_END || node >= gasneti.nodes)
 		return;
+	if (ev->hdr_data & EPOCH)
+		epoch_decay(&gasneti.peers[node]);
 	if ((ev->match_bits >> KIND_SHIFT & 15) == REVOKE)
-		sys_revoked(node, ev->hdr_data);
+		sys_revoked(node);
 	else
-		sys_returned(node, ev->hdr_data);
+		sys_returned(node, (uint32_t)ev->hdr_data);
 }

@@ -161,7 +161,7 @@ gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
 		.key = myrelrank,
 		.node = gasneti.me,
 		.rank = team->rank,
-		.id = (uint64_t)(gasneti.me + 1) << 32 | splits++};
+		.id = (uint64_t)(gasneti.me + 1) << 32 | gasneti_add(&splits, 1)};
 	struct candidate *all = gasneti_alloc(team->size, sizeof *all);
 	uint32_t n = 0;
 	gasnet_coll_gather_all(team, all, &mine, sizeof mine,
