@@ -223,17 +223,9 @@ int cci_return_event(cci_event_t *event)
 
 /* ---- statuses ---- */
 
-struct cci_status_name {
-	enum cci_status status;
-	const char *text;
-};
+#define CCI_STATUS_NAME(name) [name] = #name
 
-#define CCI_STATUS_NAME(name)                                                            \
-	{                                                                                \
-		name, #name                                                              \
-	}
-
-static const struct cci_status_name names[] = {CCI_STATUS_NAME(CCI_SUCCESS),
+static const char *const names[] = {CCI_STATUS_NAME(CCI_SUCCESS),
 	CCI_STATUS_NAME(CCI_ERROR), CCI_STATUS_NAME(CCI_ERR_DISCONNECTED),
 	CCI_STATUS_NAME(CCI_ERR_RNR), CCI_STATUS_NAME(CCI_ERR_DEVICE_DEAD),
 	CCI_STATUS_NAME(CCI_ERR_RMA_HANDLE), CCI_STATUS_NAME(CCI_ERR_RMA_OP),
@@ -249,9 +241,8 @@ static const struct cci_status_name names[] = {CCI_STATUS_NAME(CCI_SUCCESS),
 const char *cci_strerror(cci_endpoint_t *endpoint, enum cci_status status)
 {
 	(void)endpoint;
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (names[i].status == status)
-			return names[i].text;
+	if ((size_t)status < sizeof names / sizeof names[0] && names[status])
+		return names[status];
 	const char *text = strerrordesc_np((int)status);
 	return text ? text : "unknown error";
 }

@@ -196,24 +196,11 @@ static int cci_endpoint_make(struct p3_node *node, const struct p3_cci_device *d
 	return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
 }
 
-/* Create an endpoint on a device that is up. */
-static int cci_endpoint_make_on(const struct p3_cci_device *device, uint32_t service,
+/* Create an endpoint on a device, NULL: the usual one, with a service, NULL: any. */
+static int cci_endpoint_open(cci_device_t *device, const char *text,
 	cci_endpoint_t **endpoint, cci_os_handle_t *fd)
 {
-	if (p3_is_busy())
-		return CCI_ERROR;
-	struct p3_caller caller = p3_caller_save();
-	int rc = cci_endpoint_make(p3_node(), device, service, endpoint, fd);
-	if (rc == CCI_SUCCESS && fd)
-		*fd = p3_cci_handle_fd(*endpoint);
-	p3_caller_restore(caller);
-	return rc;
-}
-
-int cci_create_endpoint(
-	cci_device_t *device, int flags, cci_endpoint_t **endpoint, cci_os_handle_t *fd)
-{
-	(void)flags;
+	uint32_t service = 0;
 	if (!p3_cci_is_up())
 		return CCI_ENODEV;
 	if (!endpoint)
@@ -225,25 +212,34 @@ int cci_create_endpoint(
 					       : p3_cci_config_usual(devices);
 	if (!d)
 		return device ? CCI_EINVAL : CCI_ENODEV;
-	return d->pub.up ? cci_endpoint_make_on(d, 0, endpoint, fd) : CCI_ENODEV;
+	if (text && cci_service_parse(text, &service) != CCI_SUCCESS)
+		return CCI_EINVAL;
+	if (!d->pub.up)
+		return CCI_ENODEV;
+	if (p3_is_busy())
+		return CCI_ERROR;
+	struct p3_caller caller = p3_caller_save();
+	int rc = cci_endpoint_make(p3_node(), d, service, endpoint, fd);
+	if (rc == CCI_SUCCESS && fd)
+		*fd = p3_cci_handle_fd(*endpoint);
+	p3_caller_restore(caller);
+	return rc;
+}
+
+int cci_create_endpoint(
+	cci_device_t *device, int flags, cci_endpoint_t **endpoint, cci_os_handle_t *fd)
+{
+	(void)flags;
+	return cci_endpoint_open(device, NULL, endpoint, fd);
 }
 
 int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
 	cci_endpoint_t **endpoint, cci_os_handle_t *fd)
 {
-	uint32_t number = 0;
 	(void)flags;
-	if (!p3_cci_is_up())
-		return CCI_ENODEV;
-	if (!endpoint || !device)
-		return CCI_EINVAL;
-	if (!device->up)
-		return CCI_ENETDOWN;
-	const struct p3_cci_device *d =
-		p3_cci_config_find(p3_node()->cci->devices, device);
-	if (!d || (service && cci_service_parse(service, &number) != CCI_SUCCESS))
-		return CCI_EINVAL;
-	return cci_endpoint_make_on(d, number, endpoint, fd);
+	if (!device)
+		return p3_cci_is_up() ? CCI_EINVAL : CCI_ENODEV;
+	return cci_endpoint_open(device, service, endpoint, fd);
 }
 
 /* ---- destruction ---- */
