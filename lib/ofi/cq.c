@@ -397,13 +397,6 @@ static int cq_watch(struct ofi_cq *cq, struct ofi_queue *queue)
 	return epoll_ctl(cq->set, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* Set the timer, which wakes a program that late messages or deaths of peers wait for. */
-static int cq_wind(struct ofi_cq *cq)
-{
-	const struct itimerspec turn = {.it_value.tv_nsec = CQ_TURN_NS};
-	return timerfd_settime(cq->timer, 0, &turn, NULL) ? -errno : 0;
-}
-
 static int cq_open_set(struct ofi_cq *cq)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -446,8 +439,10 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 	}
 	ofi_progress(domain, true);
 	ofi_silence(cq);
-	if (!rc)
-		rc = cq_wind(cq);
+	/* Late messages or deaths of peers may wait for the program: the timer wakes it. */
+	const struct itimerspec turn = {.it_value.tv_nsec = CQ_TURN_NS};
+	if (!rc && timerfd_settime(cq->timer, 0, &turn, NULL))
+		rc = -errno;
 	bool signalled = cq->signalled;
 	cq->signalled = false;
 	/* Receives that wait for late messages make progress by reads only. */

@@ -109,13 +109,10 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return ep_bind_remote(
 			ep, container_of(bfid, struct ofi_cntr, fid.fid), flags);
 	case FI_CLASS_AV:
-		if (ep->av)
+		if (ep->av ||
+			container_of(bfid, struct ofi_av, fid.fid)->domain != ep->domain)
 			return -FI_EINVAL;
 		ep->av = container_of(bfid, struct ofi_av, fid.fid);
-		if (ep->av->domain != ep->domain) {
-			ep->av = NULL;
-			return -FI_EINVAL;
-		}
 		ofi_hold(&ep->av->refs);
 		return 0;
 	case FI_CLASS_EQ:
@@ -176,9 +173,8 @@ static int ep_enable(struct ofi_ep *ep)
 		rc = ep_queue(ep, ep->tx_cq, 0, FI_SEND | FI_READ | FI_WRITE, &ep->tx);
 	if (!rc && !ep->rx)
 		rc = ep_queue(ep, ep->rx_cq, 1, FI_RECV, &ep->rx);
-	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
 	for (int i = 0; i < OFI_LISTS && !rc; i++) {
-		if (!(ep->caps & kinds[i] && ep->caps & FI_RECV))
+		if (!(ep->caps & ofi_kinds[i] && ep->caps & FI_RECV))
 			ofi_messages_wait(ep->number, i, false);
 		else if (!ep->lists[i].ep)
 			rc = ofi_list_open(&ep->lists[i], ep, i);

@@ -241,18 +241,14 @@ static bool op_lend(struct ofi_op *op, struct ofi_req *req, const ptl_md_t *md)
 	return true;
 }
 
-bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, enum ofi_ops use)
-{
-	struct ofi_op *op = op_take(queue, use);
-	return op && op_lend(op, req, &queue_space);
-}
-
-bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
+bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
 	size_t count, enum ofi_ops use)
 {
 	struct ofi_op *op = op_take(queue, use);
 	if (!op)
 		return false;
+	if (OFI_LIKELY(count <= 1))
+		return op_lend(op, req, &queue_space);
 	if (op->md != PTL_INVALID_HANDLE)
 		PtlMDUnlink(op->md);
 	op->md = PTL_INVALID_HANDLE;
@@ -479,7 +475,7 @@ static void watch_ask(struct ofi_req *req)
 		return;
 	ask->sink.event = watch_event;
 	ask->peer = req->peer;
-	if (!ofi_op_borrow(req->op->queue, ask, OFI_OF_QUESTION) ||
+	if (!ofi_op_borrow(req->op->queue, ask, NULL, 0, OFI_OF_QUESTION) ||
 		PtlGetRegion(ask->op->md, 0, 0, req->peer, OFI_PT_SYSTEM, ofi_node.ac, 0,
 			0) != PTL_OK) {
 		ofi_req_free(ask);

@@ -136,17 +136,7 @@ static int info_check_ep(const struct fi_ep_attr *hint)
 	return 0;
 }
 
-/* The modes of registration under API versions before 1.5 are two words. */
-static int info_check_mr(uint32_t version, int mode)
-{
-	if (mode == FI_MR_BASIC && FI_VERSION_LT(version, FI_VERSION(1, 5)))
-		return REFUSE("regions are addressed by offsets\n");
-	if (mode == FI_MR_BASIC)
-		return REFUSE("FI_MR_BASIC alone is not supported\n");
-	return 0;
-}
-
-static int info_check_domain(uint32_t version, const struct fi_domain_attr *hint)
+static int info_check_domain(const struct fi_domain_attr *hint)
 {
 	if (hint->name && strcmp(hint->name, OFI_NAME))
 		return REFUSE("domain %s is not mine\n", hint->name);
@@ -163,10 +153,14 @@ static int info_check_domain(uint32_t version, const struct fi_domain_attr *hint
 		return REFUSE("domain capabilities are not supported\n");
 	if (hint->auth_key_size)
 		return REFUSE("authorization keys are not supported\n");
-	return info_check_mr(version, hint->mr_mode);
+	if (hint->mr_mode == FI_MR_BASIC)
+		return REFUSE(
+			"regions are addressed by offsets: FI_MR_BASIC alone is not "
+			"supported\n");
+	return 0;
 }
 
-static int info_check(uint32_t version, const struct fi_info *hints)
+static int info_check(const struct fi_info *hints)
 {
 	int rc = 0;
 	if (hints->caps & ~ALL_CAPS)
@@ -184,7 +178,7 @@ static int info_check(uint32_t version, const struct fi_info *hints)
 	if (!rc && hints->rx_attr)
 		rc = info_check_rx(hints->rx_attr);
 	if (!rc && hints->domain_attr)
-		rc = info_check_domain(version, hints->domain_attr);
+		rc = info_check_domain(hints->domain_attr);
 	return rc;
 }
 
@@ -297,7 +291,7 @@ int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 {
 	if (ofi_starts)
 		return REFUSE("libportals itself looks for a provider\n");
-	int rc = hints ? info_check(version, hints) : 0;
+	int rc = hints ? info_check(hints) : 0;
 	if (rc)
 		return rc;
 	struct fi_info *found = fi_dupinfo(&info_base);

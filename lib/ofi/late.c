@@ -96,15 +96,6 @@ static void list_refill(struct ofi_list *list)
 
 /* ---- late messages ---- */
 
-static struct ofi_late *late_new(struct ofi_list *list)
-{
-	struct ofi_late *late = list->free;
-	if (!late)
-		return malloc(sizeof *late);
-	list->free = late->next_free;
-	return late;
-}
-
 void ofi_late_free(struct ofi_list *list, struct ofi_late *late)
 {
 	struct ofi_block *block = late->block;
@@ -123,7 +114,11 @@ void ofi_late_free(struct ofi_list *list, struct ofi_late *late)
 static void late_start(struct ofi_block *block, const ptl_event_t *event)
 {
 	struct ofi_list *list = block->list;
-	struct ofi_late *late = late_new(list);
+	struct ofi_late *late = list->free;
+	if (late)
+		list->free = late->next_free;
+	else
+		late = malloc(sizeof *late);
 	if (!late) {
 		FI_WARN(&ofi_provider, FI_LOG_EP_DATA, "no memory: a message is lost\n");
 		return;
@@ -160,7 +155,7 @@ static void late_end(struct ofi_list *list, const ptl_event_t *event)
 	late->ready = true;
 	late->fail = event->ni_fail_type;
 	if (late->taker)
-		list->ready(list, late);
+		list->ready(late->taker);
 }
 
 static void late_event(struct ofi_sink *sink, const ptl_event_t *event)

@@ -109,8 +109,9 @@ _Static_assert(
 		OFI_EVENTS,
 	"each event has its place, and those of messages of a queue to itself");
 
-/* Kinds of a list, and of the counters of an endpoint. */
+/* Kinds of a list, with their capabilities, and of the counters of an endpoint. */
 enum { OFI_MSG, OFI_TAGGED, OFI_LISTS };
+static const uint64_t ofi_kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
 enum {
 	OFI_CNTR_SEND,
 	OFI_CNTR_RECV,
@@ -371,9 +372,9 @@ struct ofi_list {
 	struct ofi_reqs waiting;  /* behind them */
 	struct ofi_reqs stalled;  /* have a long late message, and wait for an op */
 	struct ofi_reqs canceled; /* buffers for many messages that events may yet name */
-	/* A message has begun to arrive; one that was taken is ready (rx.c). */
+	/* A message has begun to arrive; the one that this receive took is ready (rx.c). */
 	void (*offer)(struct ofi_list *list, struct ofi_late *late);
-	void (*ready)(struct ofi_list *list, struct ofi_late *late);
+	void (*ready)(struct ofi_req *taker);
 	/* Handle events, and go on with what waits. */
 	void (*settle)(struct ofi_list *list);
 };
@@ -694,10 +695,8 @@ void ofi_req_free(struct ofi_req *req); /* with its op, and out of the watched o
 void ofi_reqs_free(struct ofi_domain *domain); /* the memory of all */
 struct ofi_req *ofi_req_find(struct ofi_domain *domain, uint32_t serial); /* or NULL */
 /* Give the request a descriptor that posts to the queue, or return false: none of this
- * use is free.  Its events go to req->sink. */
-bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, enum ofi_ops use);
-/* The same for count elements of an iovec. */
-bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
+ * use is free.  Its events go to req->sink.  It is of the iovec if count is above 1. */
+bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
 	size_t count, enum ofi_ops use);
 /* Give it back; nothing was begun. */
 void ofi_op_return(struct ofi_req *req);
@@ -859,7 +858,7 @@ static inline struct ofi_req *ofi_rma_new(
 	struct ofi_req *req = ofi_req_new(ep);
 	if (!req)
 		return NULL;
-	if (!ofi_op_borrow(ep->tx, req, OFI_OF_PROGRAM)) {
+	if (!ofi_op_borrow(ep->tx, req, NULL, 0, OFI_OF_PROGRAM)) {
 		ofi_req_free(req);
 		return NULL;
 	}

@@ -207,24 +207,26 @@ static ssize_t rma_call(
 
 /* ---- calls ---- */
 
-/* A call with a vector of this length here, and one piece there. */
+/* A call with a vector of this length here, and one piece there.  To the flags, with
+ * FI_READ or FI_WRITE, those of the endpoint are added, but an inject has none of these. */
 static ssize_t rma_plain(struct fid_ep *fid, const struct iovec *iov, size_t count,
 	size_t len, fi_addr_t addr, uint64_t there, uint64_t key, uint64_t data,
-	uint64_t flags, void *context, bool silent)
+	uint64_t flags, void *context)
 {
 	const struct fi_rma_iov rma_iov = {there, len, key};
+	bool silent = flags & FI_INJECT;
+	if (!silent)
+		flags |= ofi_tx_flags(fid) & ~(flags & FI_READ ? FI_INJECT : 0);
 	return rma_call(fid,
 		&(struct fi_msg_rma){iov, NULL, count, addr, &rma_iov, 1, context, data},
 		flags, silent);
 }
 
 static ssize_t rma_one(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t addr,
-	uint64_t there, uint64_t key, uint64_t data, uint64_t flags, void *context,
-	bool silent)
+	uint64_t there, uint64_t key, uint64_t data, uint64_t flags, void *context)
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
-	return rma_plain(
-		fid, &iov, 1, len, addr, there, key, data, flags, context, silent);
+	return rma_plain(fid, &iov, 1, len, addr, there, key, data, flags, context);
 }
 
 static ssize_t rma_vector(struct fid_ep *fid, const struct iovec *iov, size_t count,
@@ -234,25 +236,27 @@ static ssize_t rma_vector(struct fid_ep *fid, const struct iovec *iov, size_t co
 	int rc = ofi_iov_length(iov, count, &len);
 	if (rc)
 		return rc;
-	return rma_plain(
-		fid, iov, count, len, addr, there, key, 0, flags, context, false);
+	return rma_plain(fid, iov, count, len, addr, there, key, 0, flags, context);
 }
 
-static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t there, uint64_t key, void *context)
-{
-	(void)desc;
-	return rma_one(fid, buf, len, addr, there, key, 0,
-		FI_READ | (ofi_tx_flags(fid) & ~FI_INJECT), context, false);
-}
+/* Define the calls of one kind, with a buffer of this type and with a vector. */
+#define RMA_CALLS(name, type, kind)                                                      \
+	static ssize_t name(struct fid_ep *fid, type *buf, size_t len, void *desc,       \
+		fi_addr_t addr, uint64_t there, uint64_t key, void *context)             \
+	{                                                                                \
+		(void)desc;                                                              \
+		return rma_one(fid, buf, len, addr, there, key, 0, kind, context);       \
+	}                                                                                \
+	static ssize_t name##v(struct fid_ep *fid, const struct iovec *iov, void **desc, \
+		size_t count, fi_addr_t addr, uint64_t there, uint64_t key,              \
+		void *context)                                                           \
+	{                                                                                \
+		(void)desc;                                                              \
+		return rma_vector(fid, iov, count, addr, there, key, kind, context);     \
+	}
 
-static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, uint64_t there, uint64_t key, void *context)
-{
-	(void)desc;
-	return rma_vector(fid, iov, count, addr, there, key,
-		FI_READ | (ofi_tx_flags(fid) & ~FI_INJECT), context);
-}
+RMA_CALLS(rma_read, void, FI_READ)
+RMA_CALLS(rma_write, const void, FI_WRITE)
 
 static ssize_t rma_readmsg(
 	struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
@@ -260,22 +264,6 @@ static ssize_t rma_readmsg(
 	if (flags & FI_INJECT)
 		return -FI_EBADFLAGS;
 	return msg ? rma_call(fid, msg, FI_READ | flags, false) : -FI_EINVAL;
-}
-
-static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t there, uint64_t key, void *context)
-{
-	(void)desc;
-	return rma_one(fid, buf, len, addr, there, key, 0, FI_WRITE | ofi_tx_flags(fid),
-		context, false);
-}
-
-static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, uint64_t there, uint64_t key, void *context)
-{
-	(void)desc;
-	return rma_vector(
-		fid, iov, count, addr, there, key, FI_WRITE | ofi_tx_flags(fid), context);
 }
 
 static ssize_t rma_writemsg(
@@ -287,8 +275,7 @@ static ssize_t rma_writemsg(
 static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t addr,
 	uint64_t there, uint64_t key)
 {
-	return rma_one(
-		fid, buf, len, addr, there, key, 0, FI_WRITE | FI_INJECT, NULL, true);
+	return rma_one(fid, buf, len, addr, there, key, 0, FI_WRITE | FI_INJECT, NULL);
 }
 
 static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
@@ -296,14 +283,14 @@ static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len, vo
 {
 	(void)desc;
 	return rma_one(fid, buf, len, addr, there, key, data,
-		FI_WRITE | FI_REMOTE_CQ_DATA | ofi_tx_flags(fid), context, false);
+		FI_WRITE | FI_REMOTE_CQ_DATA, context);
 }
 
 static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len,
 	uint64_t data, fi_addr_t addr, uint64_t there, uint64_t key)
 {
 	return rma_one(fid, buf, len, addr, there, key, data,
-		FI_WRITE | FI_INJECT | FI_REMOTE_CQ_DATA, NULL, true);
+		FI_WRITE | FI_INJECT | FI_REMOTE_CQ_DATA, NULL);
 }
 
 struct fi_ops_rma ofi_rma_ops = {sizeof ofi_rma_ops, rma_read, rma_readv, rma_readmsg,

@@ -221,10 +221,8 @@ static bool rx_borrow(struct ofi_req *req, size_t len)
 {
 	static const enum ofi_ops uses[] = {OFI_OF_PROGRAM, OFI_OF_FETCH};
 	for (int i = 0; i < 2; i++)
-		if (req->rx.count == 1 || !len
-				? ofi_op_borrow(req->ep->rx, req, uses[i])
-				: ofi_op_bind(req->ep->rx, req, req->rx.iov,
-					  req->rx.count, uses[i]))
+		if (ofi_op_borrow(req->ep->rx, req, req->rx.iov, len ? req->rx.count : 0,
+			    uses[i]))
 			return true;
 	return false;
 }
@@ -270,12 +268,6 @@ static void rx_deliver(struct ofi_req *req)
 		TAILQ_INSERT_TAIL(&req->rx.list->stalled, req, link);
 		req->ep->domain->waiting++;
 	}
-}
-
-static void rx_ready(struct ofi_list *list, struct ofi_late *late)
-{
-	(void)list;
-	rx_deliver(late->taker);
 }
 
 /* The receive takes the message, which has left its list. */
@@ -448,7 +440,7 @@ int ofi_list_open(struct ofi_list *list, struct ofi_ep *ep, int kind)
 	list->ep = ep;
 	list->index = (ptl_pt_index_t)(OFI_PT_MESSAGES + 2 * (int)ep->number + kind);
 	list->offer = rx_offer;
-	list->ready = rx_ready;
+	list->ready = rx_deliver;
 	TAILQ_INIT(&list->posted);
 	TAILQ_INIT(&list->waiting);
 	TAILQ_INIT(&list->stalled);

@@ -126,8 +126,7 @@ static OFI_SLOW int tx_long(struct ofi_req *req, const struct tx_place *place,
 {
 	struct ofi_queue *queue = req->ep->tx;
 	bool one = count <= 1;
-	if (!(one ? ofi_op_borrow(queue, req, OFI_OF_PROGRAM)
-		  : ofi_op_bind(queue, req, iov, count, OFI_OF_PROGRAM)))
+	if (!ofi_op_borrow(queue, req, iov, count, OFI_OF_PROGRAM))
 		return -FI_EAGAIN;
 	req->sink.event = tx_long_event;
 	req->peer = place->peer;
@@ -155,7 +154,7 @@ static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
 	if (OFI_UNLIKELY(!queue->sends))
 		return -FI_EAGAIN;
 	if (OFI_UNLIKELY(count > 1)) {
-		if (!ofi_op_bind(queue, req, iov, count, OFI_OF_PROGRAM))
+		if (!ofi_op_borrow(queue, req, iov, count, OFI_OF_PROGRAM))
 			return -FI_EAGAIN;
 		md = req->op->md;
 	}
@@ -249,7 +248,6 @@ static inline bool tx_is_copied(
 static inline int tx_enter(struct ofi_ep *ep, int kind, const struct fi_msg_tagged *m,
 	uint64_t flags, bool silent, size_t len)
 {
-	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
 	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
 	if (OFI_UNLIKELY(!peer))
 		return -FI_EINVAL;
@@ -263,7 +261,8 @@ static inline int tx_enter(struct ofi_ep *ep, int kind, const struct fi_msg_tagg
 		place.hdr = m->data << OFI_DATA_SHIFT;
 	}
 	if (OFI_LIKELY(tx_is_copied(ep, peer, flags, len))) {
-		int rc = tx_inject_now(ep, kinds[kind], &place, m, flags, silent, len);
+		int rc =
+			tx_inject_now(ep, ofi_kinds[kind], &place, m, flags, silent, len);
 		if (OFI_LIKELY(!rc || flags & FI_INJECT))
 			return rc;
 	}
@@ -271,7 +270,7 @@ static inline int tx_enter(struct ofi_ep *ep, int kind, const struct fi_msg_tagg
 	if (OFI_UNLIKELY(!req))
 		return -FI_EAGAIN;
 	req->context = m->context;
-	req->flags = FI_SEND | kinds[kind];
+	req->flags = FI_SEND | ofi_kinds[kind];
 	req->cntr = OFI_CNTR_SEND;
 	req->silent = ofi_tx_is_silent(ep, flags, silent);
 	req->tx.copy = NULL;
@@ -290,11 +289,10 @@ static inline ssize_t tx_begin(struct fid_ep *fid, int kind,
 	const struct fi_msg_tagged *m, uint64_t flags, bool silent)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
 	size_t len;
 	if (OFI_UNLIKELY(!ep->enabled))
 		return -FI_EOPBADSTATE;
-	if (OFI_UNLIKELY(!(ep->caps & kinds[kind]) || !(ep->caps & FI_SEND)))
+	if (OFI_UNLIKELY(!(ep->caps & ofi_kinds[kind]) || !(ep->caps & FI_SEND)))
 		return -FI_EOPNOTSUPP;
 	int rc = ofi_iov_length(m->msg_iov, m->iov_count, &len);
 	if (OFI_UNLIKELY(rc))
