@@ -178,11 +178,16 @@ int gasnett_cpu_count(void)
 
 void gasnett_set_affinity(int rank)
 {
-	cpu_set_t set;
-	int cpus = gasnett_cpu_count();
-	CPU_ZERO(&set);
-	CPU_SET((size_t)(rank % cpus), &set);
-	sched_setaffinity(0, sizeof(set), &set);
+	cpu_set_t all, one;
+	if (sched_getaffinity(0, sizeof(all), &all))
+		return;
+	int before =
+		rank % CPU_COUNT(&all); /* CPUs in the set before that which it takes */
+	CPU_ZERO(&one);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && before-- == 0)
+			CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
 }
 
 const char *gasnett_gethostname(void)

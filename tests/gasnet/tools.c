@@ -170,9 +170,29 @@ static void check_environment(void)
 	(void)gasnett_verboseenv();
 }
 
+/* A thread is bound to one of the CPUs that it may use. */
+static void check_affinity(void)
+{
+	cpu_set_t all, last, now;
+	CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+	size_t cpu = CPU_SETSIZE - 1;
+	while (!CPU_ISSET(cpu, &all))
+		cpu--;
+	CPU_ZERO(&last);
+	CPU_SET(cpu, &last);
+	gasnett_set_affinity(CPU_COUNT(&all) - 1);
+	for (int rank = 0; rank < 3; rank++) {
+		CHECK_EQ(sched_getaffinity(0, sizeof now, &now), 0);
+		CHECK(CPU_EQUAL(&now, &last));
+		gasnett_set_affinity(rank);
+	}
+	CHECK_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 static void check_system(void)
 {
 	CHECK(gasnett_cpu_count() >= 1);
+	check_affinity();
 	gasnett_sched_yield();
 	gasnett_spinloop_hint();
 	CHECK(gasnett_gethostname() && *gasnett_gethostname());
