@@ -374,7 +374,7 @@ ptl_handle_md_t gasneti_bind(
 ptl_handle_md_t gasneti_attach_target(ptl_pt_index_t index, uint64_t bits, void *start,
 	size_t length, unsigned options, ptl_handle_eq_t eq, ptl_handle_me_t *me);
 
-/* Return true if a segment has these bytes, of which the place counts if there are none. */
+/* Return true if a segment has these bytes; of none their place counts. */
 static GASNETI_HOT bool gasneti_segment_has(
 	uintptr_t base, uintptr_t size, const void *addr, size_t nbytes)
 {

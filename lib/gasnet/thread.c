@@ -233,7 +233,7 @@ static void hsl_released(gasnet_hsl_t *hsl)
 	hsl->below = NULL;
 }
 
-/* Begin or end a no-interrupt section; without effect with a lock held, or in a handler. */
+/* Begin or end a no-interrupt section; no effect with a lock held, or in a handler. */
 static void hold_set(uint8_t in, const char *wrong)
 {
 	struct gasneti_thread *self = gasneti_self();

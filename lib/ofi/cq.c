@@ -439,7 +439,7 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 	}
 	ofi_progress(domain, true);
 	ofi_silence(cq);
-	/* Late messages or deaths of peers may wait for the program: the timer wakes it. */
+	/* The timer wakes a program that late messages or deaths of peers wait for. */
 	const struct itimerspec turn = {.it_value.tv_nsec = CQ_TURN_NS};
 	if (!rc && timerfd_settime(cq->timer, 0, &turn, NULL))
 		rc = -errno;

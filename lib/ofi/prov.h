@@ -372,7 +372,7 @@ struct ofi_list {
 	struct ofi_reqs waiting;  /* behind them */
 	struct ofi_reqs stalled;  /* have a long late message, and wait for an op */
 	struct ofi_reqs canceled; /* buffers for many messages that events may yet name */
-	/* A message has begun to arrive; the one that this receive took is ready (rx.c). */
+	/* A message has begun to arrive; that which a receive took is ready (rx.c). */
 	void (*offer)(struct ofi_list *list, struct ofi_late *late);
 	void (*ready)(struct ofi_req *taker);
 	/* Handle events, and go on with what waits. */
@@ -597,29 +597,27 @@ static inline void ofi_describe(ptl_md_t *md, const struct iovec *iov, size_t co
 }
 
 /* References keep an object open: fi_close of one that is used gives -FI_EBUSY. */
-static inline void ofi_refer(int *refs, int change)
+static inline int ofi_refer(int *refs, int change)
 {
 	pthread_mutex_lock(&ofi_node.lock);
-	*refs += change;
+	int now = *refs += change;
 	pthread_mutex_unlock(&ofi_node.lock);
+	return now;
 }
 
 static inline void ofi_hold(int *refs)
 {
-	ofi_refer(refs, 1);
+	(void)ofi_refer(refs, 1);
 }
 
 static inline void ofi_let_go(int *refs)
 {
-	ofi_refer(refs, -1);
+	(void)ofi_refer(refs, -1);
 }
 
 static inline bool ofi_is_held(int *refs)
 {
-	pthread_mutex_lock(&ofi_node.lock);
-	bool held = *refs != 0;
-	pthread_mutex_unlock(&ofi_node.lock);
-	return held;
+	return ofi_refer(refs, 0) != 0;
 }
 
 /* Let other threads, also of other processes, have the lock and the CPU for a moment. */

@@ -194,8 +194,8 @@ static void test_lost_turn(void **state)
 
 /* ---- counters ---- */
 
-/* A counter looks at a queue once, whatever its reasons, so that a thread that waits for it
- * can sleep in all queues. */
+/* A counter looks at a queue once, whatever its reasons, so that a thread that waits for
+ * it can sleep in all queues. */
 static void test_counted(void **state)
 {
 	static struct ofi_queue many[2 * OFI_ENDPOINTS];
