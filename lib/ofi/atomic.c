@@ -218,9 +218,7 @@ static ssize_t atomic_call(struct fid_ep *fid, const struct atomic_call *call)
 		return -FI_EINVAL;
 	if (OFI_UNLIKELY(call->flags & ~(kind | OFI_TX_FLAGS | FI_MORE)))
 		return -FI_EBADFLAGS;
-	ssize_t rc = ofi_enter(ep->domain);
-	if (OFI_UNLIKELY(rc))
-		return rc;
+	OFI_ENTER(ep->domain);
 	const struct ofi_peer *peer = ofi_av_peer(ep->av, m->addr);
 	return ofi_tx_leave(
 		ep, peer ? atomic_begin(ep, call, atomic_bytes(kind) / most, peer)

@@ -123,9 +123,7 @@ static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr
 		return -FI_ENOEQ;
 	if (flags & ~(FI_MORE | FI_SYNC_ERR))
 		return -FI_EBADFLAGS;
-	int rc = ofi_enter(av->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(av->domain);
 	for (size_t i = 0; i < count; i++) {
 		struct ofi_name name;
 		int err;
@@ -161,9 +159,8 @@ static int av_remove(struct fid_av *fid, fi_addr_t *addr, size_t count, uint64_t
 		return -FI_EBADFLAGS;
 	if (!addr && count)
 		return -FI_EINVAL;
-	int rc = ofi_enter(av->domain);
-	if (rc)
-		return rc;
+	int rc = 0;
+	OFI_ENTER(av->domain);
 	for (size_t i = 0; i < count; i++) {
 		if (!ofi_av_peer(av, addr[i])) {
 			rc = -FI_EINVAL;
@@ -183,9 +180,7 @@ static int av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr, size_t *
 	struct ofi_name name;
 	if (!addrlen || (!addr && *addrlen))
 		return -FI_EINVAL;
-	int rc = ofi_enter(av->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(av->domain);
 	const struct ofi_peer *peer = ofi_av_peer(av, fi_addr);
 	if (peer) {
 		name = ofi_name_of(peer->id, peer->endpoint, peer->domain);

@@ -118,9 +118,7 @@ static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
 	uint64_t *at = errors ? &cntr->errors : &cntr->value;
-	int rc = ofi_enter(cntr->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(cntr->domain);
 	cntr->given += by - (adds ? 0 : *at);
 	*at = by + (adds ? *at : 0);
 	ofi_cntr_wake(cntr);
@@ -157,9 +155,8 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
 	uint64_t end = ofi_now() + (uint64_t)timeout;
-	int rc = ofi_enter(cntr->domain);
-	if (rc)
-		return rc;
+	int rc;
+	OFI_ENTER(cntr->domain);
 	struct ofi_waiter waiter = {.threshold = threshold, .errors = cntr->errors};
 	LIST_INSERT_HEAD(&cntr->waiters, &waiter, next);
 	for (;;) {
@@ -191,9 +188,7 @@ static int cntr_control(struct fid *fid, int command, void *arg)
 static int cntr_close(struct fid *fid)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
-	int rc = ofi_enter(cntr->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(cntr->domain);
 	bool held = ofi_is_held(&cntr->refs) || !LIST_EMPTY(&cntr->waiters);
 	if (!held) {
 		ofi_queue_close(&cntr->remote);

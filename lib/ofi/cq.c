@@ -263,12 +263,10 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
 	if (OFI_UNLIKELY(!buf && count))
 		return -FI_EINVAL;
-	ssize_t rc = ofi_enter(cq->domain);
-	if (OFI_UNLIKELY(rc))
-		return rc;
+	OFI_ENTER(cq->domain);
 	bool drained = cq->drained_at && cq_ticks() - cq->drained_at < CQ_BURST_TICKS &&
 		       !cq_has(cq);
-	rc = drained ? -FI_EAGAIN : cq_take(cq, buf, count, source);
+	ssize_t rc = drained ? -FI_EAGAIN : cq_take(cq, buf, count, source);
 	cq->drained_at = rc > 0 && (size_t)rc < count ? cq_ticks() : 0;
 	bool rests = !drained && rc == -FI_EAGAIN && cq->empty % CQ_EMPTY == 0;
 	ofi_leave(cq->domain);
@@ -289,9 +287,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		return -FI_EINVAL;
 	if (flags)
 		return -FI_EBADFLAGS;
-	int rc = ofi_enter(cq->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(cq->domain);
 	/* Programs that are told to try again may look for errors only. */
 	if (STAILQ_EMPTY(&cq->errors))
 		(void)cq_take(cq, NULL, 0, NULL);
@@ -328,9 +324,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	(void)cond; /* a hint only */
 	if (!buf && count)
 		return -FI_EINVAL;
-	ssize_t rc = ofi_enter(cq->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(cq->domain);
+	ssize_t rc;
 	unsigned signals = cq->signals;
 	cq->readers++;
 	while ((rc = cq_take(cq, buf, count, source)) == -FI_EAGAIN && !cq->signalled &&
@@ -363,9 +358,7 @@ static ssize_t cq_sread(
 static int cq_signal(struct fid_cq *fid)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
-	int rc = ofi_enter(cq->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(cq->domain);
 	cq->signals++;
 	cq->signal_left = cq->readers;
 	cq->signalled |= !cq->readers || cq->news.armed;
@@ -430,9 +423,8 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 	struct ofi_domain *domain = cq->domain;
 	if (cq->set < 0)
 		return -FI_EINVAL;
-	int rc = ofi_enter(domain);
-	if (rc)
-		return rc;
+	int rc = 0;
+	OFI_ENTER(domain);
 	if (domain->data && !cq->knows_data) {
 		rc = cq_watch(cq, domain->data);
 		cq->knows_data = !rc;

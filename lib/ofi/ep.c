@@ -78,10 +78,8 @@ static int ep_bind_remote(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t fla
 	const uint64_t remote = flags & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	struct ofi_cntr *before[OFI_CNTRS];
 	memcpy(before, ep->cntrs, sizeof before);
-	int rc = ofi_enter(ep->domain);
-	if (rc)
-		return rc;
-	rc = ep_bind_cntr(ep, cntr, flags);
+	OFI_ENTER(ep->domain);
+	int rc = ep_bind_cntr(ep, cntr, flags);
 	if (!rc && remote)
 		rc = ofi_mrs_count(ep->domain, cntr, flags);
 	for (int i = 0; i < OFI_CNTRS && rc; i++)
@@ -193,9 +191,8 @@ static int ep_control(struct fid *fid, int command, void *arg)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
 	uint64_t *flags = arg;
-	int rc = ofi_enter(ep->domain);
-	if (rc)
-		return rc;
+	int rc;
+	OFI_ENTER(ep->domain);
 	switch (command) {
 	case FI_ENABLE:
 		rc = ep_enable(ep);
@@ -342,9 +339,7 @@ static int ep_close(struct fid *fid)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
 	struct ofi_domain *domain = ep->domain;
-	int rc = ofi_enter(domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(domain);
 	if (!ep_settle(ep)) {
 		ofi_leave(domain);
 		return -FI_EBUSY;

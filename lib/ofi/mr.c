@@ -280,10 +280,8 @@ static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return 0; /* a region serves all endpoints of its domain */
 	if (bfid->fclass != FI_CLASS_CNTR)
 		return -FI_EINVAL;
-	int rc = ofi_enter(mr->domain);
-	if (rc)
-		return rc;
-	rc = mr_bind_cntr(mr, container_of(bfid, struct ofi_cntr, fid.fid), flags);
+	OFI_ENTER(mr->domain);
+	int rc = mr_bind_cntr(mr, container_of(bfid, struct ofi_cntr, fid.fid), flags);
 	ofi_leave(mr->domain);
 	return rc;
 }
@@ -300,9 +298,7 @@ static int mr_close(struct fid *fid)
 {
 	struct ofi_mr *mr = container_of(fid, struct ofi_mr, fid.fid);
 	struct ofi_domain *domain = mr->domain;
-	int rc = ofi_enter(domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(domain);
 	bool free_now = mr_withdraw(mr);
 	if (free_now) {
 		tdelete(mr, &domain->mrs->by_key, mr_compare);

@@ -117,9 +117,7 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 	int got = 0;
 	if (count < 0 || (!context && count))
 		return -FI_EINVAL;
-	int rc = ofi_enter(set->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(set->domain);
 	for (int i = 0; i < set->count; i++) {
 		struct ofi_member *member = &set->members[i];
 		uint64_t counted;
@@ -135,9 +133,7 @@ static int poll_poll(struct fid_poll *fid, void **context, int count)
 static int poll_close(struct fid *fid)
 {
 	struct ofi_poll *set = container_of(fid, struct ofi_poll, fid.fid);
-	int rc = ofi_enter(set->domain);
-	if (rc)
-		return rc;
+	OFI_ENTER(set->domain);
 	bool held = set->count != 0;
 	ofi_leave(set->domain);
 	if (held)

@@ -563,6 +563,14 @@ static inline int ofi_enter(struct ofi_domain *domain)
 	return 0;
 }
 
+/* Begin a call; return from it if that fails. */
+#define OFI_ENTER(domain)                                                                \
+	do {                                                                             \
+		int rc_ = ofi_enter(domain);                                             \
+		if (OFI_UNLIKELY(rc_))                                                   \
+			return rc_;                                                      \
+	} while (0)
+
 static inline void ofi_leave(struct ofi_domain *domain)
 {
 	if (domain->safe)

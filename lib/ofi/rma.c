@@ -199,9 +199,7 @@ static ssize_t rma_call(
 	}
 	if (OFI_UNLIKELY(left || (flags & FI_INJECT && length > OFI_INJECT)))
 		return -FI_EINVAL;
-	rc = ofi_enter(ep->domain);
-	if (OFI_UNLIKELY(rc))
-		return rc;
+	OFI_ENTER(ep->domain);
 	return ofi_tx_leave(ep, rma_begin(ep, m, flags, silent, length));
 }
 

@@ -640,9 +640,7 @@ static inline ssize_t rx_begin(struct fid_ep *fid, int kind,
 	if (OFI_UNLIKELY(flags & FI_MULTI_RECV) &&
 		(kind != OFI_MSG || m->iov_count != 1 || !(ep->caps & FI_MULTI_RECV)))
 		return -FI_EINVAL;
-	rc = ofi_enter(ep->domain);
-	if (OFI_UNLIKELY(rc))
-		return rc;
+	OFI_ENTER(ep->domain);
 	struct ofi_req *req = rx_request(list, m, flags, &rc);
 	if (OFI_LIKELY(req != NULL) && looks) {
 		rc = (flags & FI_PEEK ? rx_peek : rx_claim)(list, req, flags);
@@ -758,10 +756,8 @@ static int rx_cancel(struct ofi_list *list, void *context)
 ssize_t ofi_cancel(fid_t fid, void *context)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	int rc = ofi_enter(ep->domain);
-	if (rc)
-		return rc;
-	rc = -FI_ENOENT;
+	OFI_ENTER(ep->domain);
+	int rc = -FI_ENOENT;
 	for (int i = 0; i < OFI_LISTS && rc; i++)
 		if (ep->lists[i].ep)
 			rc = rx_cancel(&ep->lists[i], context);

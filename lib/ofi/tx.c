@@ -300,9 +300,7 @@ static inline ssize_t tx_begin(struct fid_ep *fid, int kind,
 	if (OFI_UNLIKELY(
 		    (flags & FI_INJECT && len > OFI_INJECT) || m->tag & ~OFI_TAG_MASK))
 		return -FI_EINVAL;
-	rc = ofi_enter(ep->domain);
-	if (OFI_UNLIKELY(rc))
-		return rc;
+	OFI_ENTER(ep->domain);
 	return ofi_tx_leave(ep, tx_enter(ep, kind, m, flags, silent, len));
 }
 
