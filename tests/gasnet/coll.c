@@ -180,6 +180,34 @@ static void check_team(gasnet_team_handle_t team)
 	check_lists(team);
 }
 
+#ifdef GASNET_PAR
+static gasnet_team_handle_t twins[2];
+
+/* Split the team of a thread again and again, and meet in what comes of it. */
+static void split_often(unsigned nth)
+{
+	for (unsigned i = 0; i < 50; i++) {
+		gasnet_team_handle_t team =
+			gasnet_coll_team_split(twins[nth], 0, gasnet_mynode(), NULL);
+		CHECK_EQ(gasnet_coll_barrier(team, (int)(2 * i + nth), 0), GASNET_OK);
+	}
+}
+
+/* Two threads use different teams at the same time. */
+static void check_threads(void)
+{
+	twins[0] = GASNET_TEAM_ALL;
+	twins[1] = gasnet_coll_team_split(twins[0], 0, gasnet_mynode(), NULL);
+	gn_thread(split_often, 0);
+	gn_thread(split_often, 1);
+	gn_join();
+}
+#else
+static void check_threads(void)
+{
+}
+#endif
+
 STATEMENT(153, broadcasts)
 {
 	gn_barrier();
@@ -192,5 +220,6 @@ STATEMENT(153, broadcasts)
 	check_barriers(GASNET_TEAM_ALL, 0);
 	check_barriers(half, gasnet_mynode() % 2);
 	check_team(half);
+	check_threads();
 	gn_barrier();
 }
