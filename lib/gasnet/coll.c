@@ -64,10 +64,9 @@ void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
 	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo)
 {
-	size_t offset = (uintptr_t)gasneti_pointer(off_hi, off_lo);
-	size_t all = (uintptr_t)gasneti_pointer(all_hi, all_lo);
-	struct block_key key = {
-		.team = (uint64_t)(uintptr_t)gasneti_pointer(team_hi, team_lo),
+	size_t offset = gasneti_joined(off_hi, off_lo);
+	size_t all = gasneti_joined(all_hi, all_lo);
+	struct block_key key = {.team = gasneti_joined(team_hi, team_lo),
 		.node = ((struct gasneti_token *)token)->node,
 		.sequence = (uint32_t)sequence,
 		.part = (uint32_t)part};
@@ -131,10 +130,8 @@ static void coll_send(
 	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t nbytes)
 {
 	const struct block_key key = coll_key(c, rank, part);
-	void *team = (void *)(uintptr_t)key.team, *total = (void *)(uintptr_t)nbytes;
 	size_t offset = 0;
 	do {
-		void *off = (void *)(uintptr_t)offset;
 		size_t n = nbytes - offset;
 		if (n > GASNETI_MAX_MEDIUM)
 			n = GASNETI_MAX_MEDIUM;
@@ -144,11 +141,10 @@ static void coll_send(
 			.src = n ? (char *)data + offset : NULL,
 			.nbytes = n,
 			.numargs = 8,
-			.args = {gasneti_high(team), gasneti_low(team),
+			.args = {GASNETI_HALVES(key.team),
 				(gasnet_handlerarg_t)key.sequence,
-				(gasnet_handlerarg_t)key.part, gasneti_high(off),
-				gasneti_low(off), gasneti_high(total),
-				gasneti_low(total)}};
+				(gasnet_handlerarg_t)key.part, GASNETI_HALVES(offset),
+				GASNETI_HALVES(nbytes)}};
 		struct gasneti_request r;
 		if (!gasneti_request_begin(&r, &m))
 			gasneti_wait_for(am, gasneti_request_try(&r, &m, true));

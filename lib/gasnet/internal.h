@@ -616,19 +616,12 @@ void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 void gasneti_memset_done(
 	gasnet_token_t token, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo);
 
-static inline gasnet_handlerarg_t gasneti_high(const void *p)
-{
-	return (gasnet_handlerarg_t)((uintptr_t)p >> 32);
-}
+/* The two arguments that a number of 64 bits takes, and the number that they are. */
+#define GASNETI_HALVES(n) (gasnet_handlerarg_t)((n) >> 32), (gasnet_handlerarg_t)(n)
 
-static inline gasnet_handlerarg_t gasneti_low(const void *p)
+static inline uint64_t gasneti_joined(gasnet_handlerarg_t high, gasnet_handlerarg_t low)
 {
-	return (gasnet_handlerarg_t)(uintptr_t)p;
-}
-
-static inline void *gasneti_pointer(gasnet_handlerarg_t high, gasnet_handlerarg_t low)
-{
-	return (void *)((uintptr_t)(uint32_t)high << 32 | (uint32_t)low);
+	return (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
 }
 
 /* ---- collectives and barriers (coll.c, barrier.c, team.c) ---- */

@@ -271,8 +271,8 @@ void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 	gasnet_handlerarg_t dest_lo, gasnet_handlerarg_t n_hi, gasnet_handlerarg_t n_lo,
 	gasnet_handlerarg_t value, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo)
 {
-	void *dest = gasneti_pointer(dest_hi, dest_lo);
-	size_t nbytes = (uintptr_t)gasneti_pointer(n_hi, n_lo);
+	void *dest = (void *)(uintptr_t)gasneti_joined(dest_hi, dest_lo);
+	size_t nbytes = gasneti_joined(n_hi, n_lo);
 	if (!gasneti_in_segment(dest, nbytes))
 		gasneti_fatal("gasnet_memset of %zu bytes at %p, outside of the segment",
 			nbytes, dest);
@@ -287,7 +287,8 @@ void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 void gasneti_memset_done(
 	gasnet_token_t token, gasnet_handlerarg_t op_hi, gasnet_handlerarg_t op_lo)
 {
-	struct gasneti_op *op = gasneti_pointer(op_hi, op_lo);
+	struct gasneti_op *op =
+		(struct gasneti_op *)(uintptr_t)gasneti_joined(op_hi, op_lo);
 	(void)token;
 	gasneti_add(&op->done[GASNETI_PUT], 1);
 }
@@ -304,14 +305,13 @@ static void op_memset(
 		gasneti_release_fence();
 		return;
 	}
-	void *n = (void *)(uintptr_t)nbytes;
 	op->begun[GASNETI_PUT]++;
 	gasneti_am_send(&(struct gasneti_message){.node = node,
 		.handler = GASNETI_H_MEMSET,
 		.category = GASNETI_SHORT,
 		.numargs = 7,
-		.args = {gasneti_high(dest), gasneti_low(dest), gasneti_high(n),
-			gasneti_low(n), val, gasneti_high(op), gasneti_low(op)}});
+		.args = {GASNETI_HALVES((uintptr_t)dest), GASNETI_HALVES(nbytes), val,
+			GASNETI_HALVES((uintptr_t)op)}});
 }
 
 OP_FORMS(memset, , (gasnet_node_t node, void *dest, int val, size_t nbytes),
