@@ -344,18 +344,6 @@ static bool exit_is_forked(void)
 	return getpid() != exit_pid;
 }
 
-/*
- * Return true if the calling thread ends the process without the watch thread: all nodes
- * have been told already, and this thread runs the program's functions of exit, or has
- * crashed beside them; or this is a forked child.
- */
-static bool exit_is_alone(int signal)
-{
-	bool told = gasneti_acquire(&exit_all_told);
-	return exit_is_forked() ||
-	       (told && (signal || pthread_equal(pthread_self(), exit_thread)));
-}
-
 /* ---- signal handlers that have interrupted a call of Portals ---- */
 
 /* Return true if the calling thread is in one: it may hold the lease. */
@@ -415,7 +403,11 @@ static __attribute__((noreturn)) void exit_job(int with, int signal, bool in_sig
 {
 	if (pthread_equal(pthread_self(), exit_watcher))
 		_exit(with ? with : 1);
-	if (exit_is_alone(signal)) {
+	/* Without the watch thread, if this is a forked child, or all nodes know already,
+	 * and this thread runs the program's functions of exit, or crashed beside them. */
+	bool told = gasneti_acquire(&exit_all_told);
+	if (exit_is_forked() ||
+		(told && (signal || pthread_equal(pthread_self(), exit_thread)))) {
 		streams_flush(in_signal);
 		if (signal)
 			exit_by_signal(signal);

@@ -462,11 +462,6 @@ static GASNETI_HOT bool gasneti_ticket_try(void)
 	return false;
 }
 
-static GASNETI_HOT void gasneti_ticket_back(void)
-{
-	gasneti_add(&gasneti.tickets, 1);
-}
-
 /* Take a send ticket, serving events of class 1 meanwhile. */
 static GASNETI_HOT void gasneti_ticket_take(void)
 {

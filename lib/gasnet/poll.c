@@ -40,7 +40,7 @@ enum {
 static GASNETI_HOT void op_count(uint64_t bits, size_t counter)
 {
 	struct gasneti_op *op = gasneti_op_of(bits);
-	gasneti_ticket_back();
+	gasneti_add(&gasneti.tickets, 1);
 	gasneti_add((uint32_t *)((char *)op + counter), 1);
 	gasneti_wake();
 }

@@ -70,21 +70,15 @@ int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_o
 	return 0;
 }
 
-static int atomic_valid(
-	enum fi_datatype type, enum fi_op op, size_t *count, uint64_t kind)
-{
-	if (!count)
-		return -FI_EINVAL;
-	*count = atomic_most(type, op, kind);
-	return *count ? 0 : -FI_EOPNOTSUPP;
-}
-
 #define ATOMIC_VALID(name, kind)                                                         \
 	static int name(                                                                 \
 		struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)  \
 	{                                                                                \
 		(void)ep;                                                                \
-		return atomic_valid(type, op, count, kind);                              \
+		if (!count)                                                              \
+			return -FI_EINVAL;                                               \
+		*count = atomic_most(type, op, kind);                                    \
+		return *count ? 0 : -FI_EOPNOTSUPP;                                      \
 	}
 
 ATOMIC_VALID(atomic_write_valid, 0)

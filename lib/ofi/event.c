@@ -216,17 +216,6 @@ static OFI_RARE struct ofi_op *op_make(struct ofi_queue *queue, struct ofi_pool 
 	return op;
 }
 
-/* Take an op whose descriptor may be missing. */
-static struct ofi_op *op_take(struct ofi_queue *queue, enum ofi_ops use)
-{
-	struct ofi_pool *pool = &queue->pools[use];
-	struct ofi_op *op = pool->free;
-	if (OFI_UNLIKELY(!op))
-		return op_make(queue, pool);
-	pool->free = op->next;
-	return op;
-}
-
 /* Lend the op to the request, with a descriptor of md if it has none. */
 static bool op_lend(struct ofi_op *op, struct ofi_req *req, const ptl_md_t *md)
 {
@@ -244,8 +233,11 @@ static bool op_lend(struct ofi_op *op, struct ofi_req *req, const ptl_md_t *md)
 bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
 	size_t count, enum ofi_ops use)
 {
-	struct ofi_op *op = op_take(queue, use);
-	if (!op)
+	struct ofi_pool *pool = &queue->pools[use];
+	struct ofi_op *op = pool->free;
+	if (OFI_LIKELY(op != NULL))
+		pool->free = op->next;
+	else if (!(op = op_make(queue, pool)))
 		return false;
 	if (OFI_LIKELY(count <= 1))
 		return op_lend(op, req, &queue_space);

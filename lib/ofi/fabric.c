@@ -14,22 +14,20 @@ static int fabric_close(struct fid *fid)
 	return 0;
 }
 
-static int fabric_trywait_one(struct fid *fid)
-{
-	if (fid && fid->fclass == FI_CLASS_CQ)
-		return ofi_cq_trywait(container_of(fid, struct ofi_cq, fid.fid));
-	if (fid && fid->fclass == FI_CLASS_EQ)
-		return ofi_eq_trywait(container_of(fid, struct ofi_eq, fid.fid));
-	return -FI_EINVAL;
-}
-
 /* Whether the program may sleep on the descriptors of these objects. */
 static int fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
 {
 	(void)fid;
 	int rc = fids && count > 0 ? 0 : -FI_EINVAL;
 	for (int i = 0; i < count && !rc; i++)
-		rc = fabric_trywait_one(fids[i]);
+		if (fids[i] && fids[i]->fclass == FI_CLASS_CQ)
+			rc = ofi_cq_trywait(
+				container_of(fids[i], struct ofi_cq, fid.fid));
+		else if (fids[i] && fids[i]->fclass == FI_CLASS_EQ)
+			rc = ofi_eq_trywait(
+				container_of(fids[i], struct ofi_eq, fid.fid));
+		else
+			rc = -FI_EINVAL;
 	return rc;
 }
 

@@ -9,13 +9,6 @@
 
 enum { SILENCE_MS = 1000 }; /* before it is told, and between two times */
 
-/* Return the request that was posted first, or NULL. */
-static const struct ofi_req *silence_oldest(const struct ofi_list *list)
-{
-	const struct ofi_req *req = TAILQ_FIRST(&list->posted);
-	return req ? req : TAILQ_FIRST(&list->waiting);
-}
-
 static uint32_t silence_count(const struct ofi_reqs *reqs)
 {
 	const struct ofi_req *req;
@@ -52,7 +45,9 @@ static void silence_add(const struct ofi_ep *ep, ptlx_wait_t *wait)
 {
 	for (int i = OFI_TAGGED; i >= 0; i--) {
 		const struct ofi_list *list = &ep->lists[i];
-		const struct ofi_req *req = list->ep ? silence_oldest(list) : NULL;
+		const struct ofi_req *req = NULL; /* that was posted first */
+		if (list->ep && !(req = TAILQ_FIRST(&list->posted)))
+			req = TAILQ_FIRST(&list->waiting);
 		if (!req)
 			continue;
 		if (!wait->receives) {
