@@ -57,7 +57,7 @@ static void cntr_look(struct ofi_cntr *cntr)
 		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(cntr->queues[i].queue);
 			n++)
 			;
-	if (cntr->has_remote) {
+	if (cntr->remote.domain) {
 		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(&cntr->remote); n++)
 			;
 		cntr->value += cntr->remote.lost;
@@ -144,9 +144,9 @@ static void cntr_sleep(struct ofi_cntr *cntr, int timeout)
 	int n = 1;
 	for (int i = 0; i < cntr->nqueues; i++)
 		queues[n++] = cntr->queues[i].queue;
-	if (cntr->has_remote)
+	if (cntr->remote.domain)
 		queues[n++] = &cntr->remote;
-	if (cntr->has_remote && cntr->domain->data)
+	if (cntr->remote.domain && cntr->domain->data)
 		queues[n++] = cntr->domain->data;
 	(void)ofi_sleep(cntr->domain, queues, n, timeout);
 }

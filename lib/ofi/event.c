@@ -128,7 +128,8 @@ struct ofi_req *ofi_req_new(struct ofi_ep *ep)
 	return req;
 }
 
-struct ofi_req *ofi_req_find(struct ofi_domain *domain, uint32_t serial)
+/* Return the request with this number, or NULL. */
+static struct ofi_req *req_find(struct ofi_domain *domain, uint32_t serial)
 {
 	uint32_t place = serial & (REQ_MOST - 1);
 	if (place / REQ_CHUNK >= domain->nchunks)
@@ -265,7 +266,7 @@ void ofi_op_return(struct ofi_req *req)
 static void queue_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_queue *queue = container_of(sink, struct ofi_queue, sink);
-	struct ofi_req *req = ofi_req_find(queue->domain, (uint32_t)event->hdr_data);
+	struct ofi_req *req = req_find(queue->domain, (uint32_t)event->hdr_data);
 	if (OFI_LIKELY(req != NULL)) {
 		req->sink.event(&req->sink, event);
 	} else if ((uint32_t)event->hdr_data == UINT32_MAX) { /* of queue_ping() */
@@ -520,7 +521,7 @@ static void progress_lists(struct ofi_domain *domain)
 	struct ofi_ep *ep;
 	LIST_FOREACH(ep, &domain->eps, next)
 	for (int i = 0; i < OFI_LISTS; i++)
-		if (ep->lists[i].settle)
+		if (ep->lists[i].ep)
 			ep->lists[i].settle(&ep->lists[i]);
 }
 

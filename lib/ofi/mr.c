@@ -204,10 +204,9 @@ static int mr_open_queue(struct ofi_queue *queue, struct ofi_domain *domain,
 /* Make the queue of a counter for remote operations. */
 static int mr_open_remote(struct ofi_cntr *cntr)
 {
-	if (cntr->has_remote)
+	if (cntr->remote.domain)
 		return 0;
 	int rc = mr_open_queue(&cntr->remote, cntr->domain, MR_COUNTED, remote_event);
-	cntr->has_remote = !rc;
 	ofi_queue_wake(&cntr->news); /* threads that wait must look there, too */
 	return rc;
 }

@@ -312,9 +312,8 @@ struct ofi_cntr {
 	enum fi_wait_obj wait;
 	struct ofi_counted *queues; /* of the endpoints that it is bound to, each once */
 	int nqueues;
-	struct ofi_queue remote; /* of remote operations (mr.c), if has_remote */
-	bool has_remote;
-	struct ofi_queue news; /* wakes the threads that wait, whatever counts */
+	struct ofi_queue remote; /* of remote operations (mr.c), if it is open */
+	struct ofi_queue news;   /* wakes the threads that wait, whatever counts */
 	LIST_HEAD(, ofi_waiter) waiters;
 };
 
@@ -699,7 +698,6 @@ uint64_t ofi_now(void); /* ms, monotonic */
 struct ofi_req *ofi_req_new(struct ofi_ep *ep);
 void ofi_req_free(struct ofi_req *req); /* with its op, and out of the watched ones */
 void ofi_reqs_free(struct ofi_domain *domain); /* the memory of all */
-struct ofi_req *ofi_req_find(struct ofi_domain *domain, uint32_t serial); /* or NULL */
 /* Give the request a descriptor that posts to the queue, or return false: none of this
  * use is free.  Its events go to req->sink.  It is of the iovec if count is above 1. */
 bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,

@@ -441,6 +441,7 @@ int ofi_list_open(struct ofi_list *list, struct ofi_ep *ep, int kind)
 	list->index = (ptl_pt_index_t)(OFI_PT_MESSAGES + 2 * (int)ep->number + kind);
 	list->offer = rx_offer;
 	list->ready = rx_deliver;
+	list->settle = list_settle;
 	TAILQ_INIT(&list->posted);
 	TAILQ_INIT(&list->waiting);
 	TAILQ_INIT(&list->stalled);
@@ -448,8 +449,6 @@ int ofi_list_open(struct ofi_list *list, struct ofi_ep *ep, int kind)
 	int rc = ofi_late_open(list);
 	if (rc)
 		list->ep = NULL;
-	else
-		list->settle = list_settle;
 	return rc;
 }
 
@@ -484,22 +483,10 @@ void ofi_list_close(struct ofi_list *list)
 		rx_end(req);
 	}
 	ofi_late_close(list);
-	list->settle = NULL;
 	list->ep = NULL;
 }
 
 /* ---- the request of a call ---- */
-
-static inline int rx_check(const struct ofi_ep *ep, const struct ofi_list *list,
-	const struct fi_msg_tagged *m)
-{
-	if (OFI_UNLIKELY(!list->ep))
-		return ep->enabled ? -FI_EOPNOTSUPP : -FI_EOPBADSTATE;
-	if (OFI_UNLIKELY(m->tag & ~m->ignore & ~OFI_TAG_MASK))
-		return -FI_EINVAL;
-	size_t length;
-	return ofi_iov_length(m->msg_iov, m->iov_count, &length);
-}
 
 /* Describe the messages that the call wants. */
 static inline int rx_want(struct ofi_req *req, const struct fi_msg_tagged *m)
@@ -634,7 +621,12 @@ static inline ssize_t rx_begin(struct fid_ep *fid, int kind,
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	struct ofi_list *list = &ep->lists[kind];
-	int rc = rx_check(ep, list, m);
+	size_t length;
+	if (OFI_UNLIKELY(!list->ep))
+		return ep->enabled ? -FI_EOPNOTSUPP : -FI_EOPBADSTATE;
+	if (OFI_UNLIKELY(m->tag & ~m->ignore & ~OFI_TAG_MASK))
+		return -FI_EINVAL;
+	int rc = ofi_iov_length(m->msg_iov, m->iov_count, &length);
 	if (OFI_UNLIKELY(rc))
 		return rc;
 	if (OFI_UNLIKELY(flags & FI_MULTI_RECV) &&
