@@ -22,8 +22,7 @@ static gasneti_lock_t bar_lock = GASNETI_UNLOCKED;
 static struct {
 	uint32_t phase, step, steps;
 	bool notified, unsent;
-	uint64_t known; /* join of the values */
-	uint64_t result;
+	uint64_t known; /* join of the values; after a phase, of all of them */
 	bool got[2][GASNETI_BARRIER_STEPS];
 	uint64_t value[2][GASNETI_BARRIER_STEPS];
 } bar;
@@ -136,10 +135,9 @@ int gasneti_barrier_finish(int id, int flags)
 	int rc = GASNET_ERR_NOT_READY;
 	gasneti_lock(&bar_lock);
 	if (bar.step == bar.steps && !bar.unsent) {
-		bar.result = bar.known;
 		bar.notified = false;
 		bar.phase++;
-		rc = gasneti_barrier_outcome(bar.result, id, flags);
+		rc = gasneti_barrier_outcome(bar.known, id, flags);
 	}
 	gasneti_unlock(&bar_lock);
 	return rc;
@@ -159,6 +157,6 @@ int gasnet_barrier_result(int *id)
 		gasneti_fatal("gasnet_barrier_result before gasnet_attach");
 	if (bar.notified)
 		gasneti_fatal("gasnet_barrier_result between notify and wait");
-	*id = bar.result >> 32 == NAMED ? (int)(uint32_t)bar.result : 0;
-	return bar.result >> 32 == ANONYMOUS;
+	*id = bar.known >> 32 == NAMED ? (int)(uint32_t)bar.known : 0;
+	return bar.known >> 32 == ANONYMOUS;
 }

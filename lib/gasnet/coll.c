@@ -92,8 +92,8 @@ void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 
 enum kind { BROADCAST, SCATTER, GATHER, EXCHANGE, MEET };
 enum stage { IN, MOVE, OUT, END };
-/* Parts of a collective: its data, and the rounds of both meetings. */
-enum { DATA = 0, IN_ROUND = 1, OUT_ROUND = 64 };
+/* Parts of a collective: its data; the rounds of both meetings add their distances. */
+enum { DATA = 0, IN_ROUND = 1, OUT_ROUND = 2 * GASNET_MAXNODES };
 
 struct gasneti_coll {
 	STAILQ_ENTRY(gasneti_coll) next;
@@ -106,8 +106,8 @@ struct gasneti_coll {
 	size_t nbytes, stride; /* stride: between the blocks of src */
 	uint64_t *value;       /* MEET: the join of all members' values */
 	enum stage stage;
-	uint32_t distance, round; /* of a meeting */
-	uint32_t received;        /* members whose blocks are there */
+	uint32_t distance; /* of the round of a meeting */
+	uint32_t received; /* members whose blocks are there */
 	bool sent;
 	uint32_t complete;
 };
@@ -195,17 +195,13 @@ static bool coll_round_done(struct gasneti_coll *c, uint32_t part)
 	return true;
 }
 
-/* Meet all members; return false if that is not done.  first: the part of round 0. */
+/* Meet all members; return false if that is not done. */
 static bool coll_have_met(struct gasneti_coll *c, uint32_t first)
 {
-	while (c->distance < c->team->size) {
-		if (!coll_round_done(c, first + c->round))
+	for (; c->distance < c->team->size; c->distance *= 2)
+		if (!coll_round_done(c, first + c->distance))
 			return false;
-		c->distance *= 2;
-		c->round++;
-	}
 	c->distance = 1;
-	c->round = 0;
 	return true;
 }
 
