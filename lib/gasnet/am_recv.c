@@ -375,7 +375,7 @@ void gasneti_am_reply(const ptl_event_t *ev)
 	uint32_t chunk =
 		(uint32_t)(ev->match_bits >> GASNETI_CHUNK_SHIFT) / GASNETI_CHUNK;
 	struct received r;
-	if (gasneti_unlikely(chunk >= gasneti.requests.count))
+	if (gasneti_unlikely(chunk >= gasneti.set.sb_chunks))
 		gasneti_fatal("a reply of node %u for chunk %u", node, chunk);
 	char *body = gasneti_chunk_memory(&gasneti.requests, chunk);
 	received_read(&r, ev->match_bits, ev->hdr_data, body, ev->mlength);

@@ -224,7 +224,6 @@ struct gasneti_pool {
 struct gasneti_chunks {
 	struct gasneti_pool pool;
 	char *memory;
-	uint32_t count;
 };
 
 /* The local side of one Portals operation. */

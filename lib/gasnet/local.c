@@ -54,7 +54,6 @@ void gasneti_pool_back(struct gasneti_pool *pool, uint32_t number)
 
 void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count)
 {
-	chunks->count = count;
 	chunks->memory = aligned_alloc(GASNETI_CHUNK, (size_t)count * GASNETI_CHUNK);
 	if (!chunks->memory)
 		gasneti_fatal("no memory for %u chunks of messages", count);
@@ -377,8 +376,8 @@ void gasneti_local_attach(void)
 	if (gasneti.set.local == GASNETI_LOCAL_ALL)
 		return;
 	bounce_md = gasneti_bind(gasneti.requests.memory,
-		(size_t)gasneti.requests.count * GASNETI_CHUNK, 0, gasneti.safe_eq);
-	bounce_to = gasneti_alloc(gasneti.requests.count, sizeof(*bounce_to));
+		(size_t)gasneti.set.sb_chunks * GASNETI_CHUNK, 0, gasneti.safe_eq);
+	bounce_to = gasneti_alloc(gasneti.set.sb_chunks, sizeof(*bounce_to));
 	tmpmds = gasneti_alloc(gasneti.set.tmpmds, sizeof(*tmpmds));
 	pool_init(&tmpmd_pool, gasneti.set.tmpmds);
 	size_t size = 1024;
