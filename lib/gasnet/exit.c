@@ -403,8 +403,8 @@ static __attribute__((noreturn)) void exit_job(int with, int signal, bool in_sig
 {
 	if (pthread_equal(pthread_self(), exit_watcher))
 		_exit(with ? with : 1);
-	/* Without the watch thread, if this is a forked child, or all nodes know already,
-	 * and this thread runs the program's functions of exit, or crashed beside them. */
+	/* Without the watch thread, if this is a forked child, or all nodes know, and
+	 * this thread runs the program's functions of exit, or crashed beside them. */
 	bool told = gasneti_acquire(&exit_all_told);
 	if (exit_is_forked() ||
 		(told && (signal || pthread_equal(pthread_self(), exit_thread)))) {
