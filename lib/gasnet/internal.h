@@ -159,8 +159,7 @@ struct gasneti_op {
 	uint32_t local_begun; /* puts whose source is to be reused */
 	uint32_t local_done;
 	uint16_t generation;
-	uint8_t live;   /* the program has its handle */
-	uint8_t length; /* of the value */
+	uint8_t live; /* the program has its handle */
 };
 
 /* A thread of the program. */
