@@ -7,14 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LAST_MS      10000 /* time for yod to take some of the last frames */
-#define LAST_TURN_MS 100
+#define LAST_MS 10000 /* time for yod to take some of the last frames */
 
 /* ---- traces ---- */
 
@@ -74,21 +74,23 @@ static size_t agent_left(const struct p3_agent *a)
  * those that give room for traces matter. */
 static void agent_send_last(struct p3_agent *a)
 {
-	int64_t end = p3_now_ms() + LAST_MS;
+	struct p3_frames *c = &a->conn;
+	int64_t now = p3_now_ms(), end = now + LAST_MS;
 	size_t before = SIZE_MAX, owes;
-	while (!p3_frames_flush(&a->conn) && p3_frames_are_open(&a->conn) &&
-		(owes = agent_left(a)) && p3_now_ms() < end) {
+	int rc = p3_frames_are_open(c) ? p3_frames_flush(c) : -EPIPE;
+	for (; !rc && (owes = agent_left(a)) && now < end; now = p3_now_ms()) {
+		struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
+			{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
 		struct p3_frame f;
 		const char *bytes;
-		if (owes < before)
-			end = p3_now_ms() + LAST_MS;
+		end = owes < before ? now + LAST_MS : end;
 		before = owes;
-		int rc = p3_frames_await(
-			&a->conn, p3_now_ms() + LAST_TURN_MS, false, &f, &bytes);
-		if (!rc && f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
-			agent_add_trace_room(a, f.number);
-		if (rc && rc != -ETIMEDOUT)
-			return;
+		(void)poll(p, 2, (int)(end - now));
+		rc = p3_frames_fill(c);
+		while (!p3_frames_next(c, &f, &bytes))
+			if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
+				agent_add_trace_room(a, f.number);
+		rc = rc == -EAGAIN ? p3_frames_flush(c) : rc;
 	}
 }
 
