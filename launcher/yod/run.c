@@ -23,7 +23,7 @@
 #define EOF_MS   200  /* from the end of a node's socket to a look at its process */
 #define LOOK_FDS 64   /* descriptors for processes that look at the job, and the like */
 
-enum life { UNBORN, RUNS, ENDED, REAPED };
+enum life { UNBORN, RUNS, ENDED, REAPED /* or left behind */ };
 
 struct rank {
 	pid_t pid;
@@ -128,7 +128,12 @@ static void run_next_stage(struct run *r)
 		 * kernel */
 		p3_say("%u killed nodes do not end (see ps: state D?); left behind",
 			r->runs_n);
-		r->runs_n = r->ended_n = 0;
+		for (uint32_t i = 0; i < r->opt->size; i++)
+			if (r->rank[i].life == RUNS) {
+				p3_taps_ended(r->taps, i);
+				r->rank[i].life = REAPED;
+			}
+		r->runs_n = 0;
 		p3_control_enter(&r->c, P3_KILLED, -1);
 	} else
 		p3_control_enter(&r->c, r->c.stage, -1);
