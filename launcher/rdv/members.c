@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -428,7 +427,6 @@ static int remains_copy(int to, int from, uint64_t off, uint64_t len)
 int p3_remains_make(int published)
 {
 	struct stat st;
-	struct rlimit most;
 	struct p3_trace_header h;
 	uint32_t nnodes = p3_trace_nodes(published);
 	if (!nnodes)
@@ -450,9 +448,7 @@ int p3_remains_make(int published)
 		return -errno;
 	if (trace > COPIES_MOST)
 		return fd;
-	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
-	bool fits = getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur >= size;
-	int rc = !fits ? -EFBIG : ftruncate(fd, (off_t)size) ? -errno : 0;
+	int rc = ftruncate(fd, (off_t)size) ? -errno : 0;
 	rc = rc ? rc : remains_copy(fd, published, 0, l.parts_off);
 	rc = rc ? rc : remains_copy(fd, published, l.seg_len, trace);
 	rc = rc || !fcntl(fd, F_ADD_SEALS, SEALS) ? rc : -errno;

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -493,16 +492,11 @@ static void rdv_on_timer(void *arg)
  * words takes longer. */
 static void rdv_make_sleepers(struct p3_rdv *r)
 {
-	struct rlimit most;
 	uint64_t len = p3_sleepers_len(r->conf.size);
 	r->sleepers = r->cards = -1;
 	if (r->conf.in_domain)
 		return;
-	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
-	errno = EFBIG;
-	if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur >= len)
-		r->sleepers =
-			memfd_create("p3-sleepers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	r->sleepers = memfd_create("p3-sleepers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (r->sleepers >= 0 && !ftruncate(r->sleepers, (off_t)len) &&
 		!fallocate(r->sleepers, 0, 0, (off_t)len) &&
 		!fcntl(r->sleepers, F_ADD_SEALS, SLEEPERS_SEALS))

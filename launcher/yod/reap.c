@@ -22,11 +22,12 @@ static sigset_t signals_taken;
 /* The state in which yod was started. */
 static struct {
 	sigset_t mask;
-	struct sigaction pipe, child;
+	struct sigaction pipe, size, child;
 } signals_were;
 
 /* Block TTIN and TTOU, too: yod may then write to a terminal that stops background
- * output, and reading gives EIO instead of a stop. */
+ * output, and reading gives EIO instead of a stop.  A file that is too long (ulimit -f)
+ * gives EFBIG, as a full disk gives ENOSPC. */
 void p3_signals_take(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -43,6 +44,7 @@ void p3_signals_take(void)
 	sigaddset(&blocked, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &blocked, &signals_were.mask);
 	sigaction(SIGPIPE, &ignore, &signals_were.pipe);
+	sigaction(SIGXFSZ, &ignore, &signals_were.size);
 	sigaction(SIGCHLD, &standard, &signals_were.child);
 }
 
@@ -74,6 +76,7 @@ void p3_signals_give_back(void)
 {
 	struct sigaction standard = {.sa_handler = SIG_DFL};
 	sigaction(SIGPIPE, &signals_were.pipe, NULL);
+	sigaction(SIGXFSZ, &signals_were.size, NULL);
 	sigaction(SIGCHLD, &signals_were.child, NULL);
 	sigaction(SIGINT, &standard, NULL);
 	sigaction(SIGQUIT, &standard, NULL);

@@ -379,6 +379,7 @@ static bool tool_set(posix_spawnattr_t *attr, posix_spawn_file_actions_t *files,
 	sigaddset(&blocked, SIGTTOU);
 	sigemptyset(&standard);
 	sigaddset(&standard, SIGPIPE);
+	sigaddset(&standard, SIGXFSZ);
 	sigaddset(&standard, SIGCHLD);
 	if (posix_spawnattr_setsigmask(attr, &blocked) ||
 		posix_spawnattr_setsigdefault(attr, &standard) ||

@@ -339,6 +339,10 @@ case_full_disk() {
 	says "^yod: --output-dir: the files of ranks 1-2 in $dir/full lack output$"
 	same lines 2 "$(wc -l <"$dir/err")"
 	same "a file with room" 150000 "$(wc -l <"$dir/full/rank2.out")"
+	(ulimit -f 100; run --hosts a -sz 1 --output-dir "$dir/limit" sh -c 'seq 50000; echo err >&2'; exit $status)
+	same "status, and bytes, with a file that is too long" "125 102400" "$? $(stat -c %s "$dir/limit/rank0.out")"
+	says "^yod: --output-dir: cannot write $dir/limit/rank0.out: File too large; bytes that do not fit are lost, and the rank goes on; see df$"
+	same "the other file" err "$(cat "$dir/limit/rank0.err")"
 }
 
 # yod prints what agents say as its reader takes it, and counts the lines that find no room.
