@@ -116,8 +116,9 @@ enum p3_job_op {
 	P3_JOB_WATCH,     /* node: incarnation */
 	P3_JOB_OVER,      /* yod: node */
 	P3_JOB_CARD,      /* node: seg_len; fd: its card, of this length */
-	P3_JOB_CARDS, /* yod: node (the receiver); status 0, seg_len of one card, fd: the
-			   * cards of all ranks; or EPIPE and ended */
+	P3_JOB_CARDS, /* yod: node (the receiver); status 0, seg_len P3_JOB_CARD_LEN, fd:
+			   * the cards of all ranks, each that long, with zeros behind
+			   * it; or EPIPE and ended */
 	P3_JOB_TAKEN, /* between hosts: the number in the packet (nic/streams.h) */
 	P3_JOB_OPS
 };

@@ -394,7 +394,7 @@ static void rdv_take_cards(struct p3_rdv *r, const struct p3_frame *f, const cha
 		r->node[i].awaits_cards = false;
 		m.status = r->cards < 0 ? (status ? status : ENOMEM) : 0;
 		m.ended = f->node;
-		m.seg_len = f->number;
+		m.seg_len = P3_JOB_CARD_LEN;
 		p3_rdv_post(r, i, &m);
 	}
 }

@@ -306,19 +306,21 @@ static void rdv_on_barrier(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p
 
 static void rdv_on_card(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
-	char card[P3_JOB_CARD_LEN];
+	char card[P3_JOB_CARD_LEN] = {0};
 	struct p3_rdv_node *n = &r->node[i];
 	bool early = n->state != NODE_KNOWN && n->state != NODE_JOINED;
 	size_t len = p->msg.seg_len;
-	memset(card, 0, sizeof card);
 	if (!r->conf.parent || early || n->awaits_cards || len > sizeof card ||
-		(!p->msg.status && pread(p->fds[0], card, len, 0) != (ssize_t)len)) {
+		(!p->msg.status &&
+			(!rdv_is_as_long(p->fds[0], len) ||
+				pread(p->fds[0], card, len, 0) != (ssize_t)len))) {
 		p3_rdv_breach(r, i, "hands over a card out of turn");
 		return;
 	}
 	n->awaits_cards = true;
 	p3_frames_send(r->conf.parent,
-		(struct p3_frame){.op = P3_FRAME_CARD, .node = i, .len = len}, card);
+		(struct p3_frame){.op = P3_FRAME_CARD, .node = i, .len = sizeof card},
+		card);
 }
 
 /* Return true if the process that said HELLO runs. */

@@ -71,8 +71,7 @@ static void agents_see_to_cards(struct p3_agents *a)
 	if (!a->cards_n)
 		return;
 	if (a->cards_n == a->opt->size) {
-		f.number = a->card_len;
-		f.len = a->card_len * a->opt->size;
+		f.len = (uint64_t)P3_JOB_CARD_LEN * a->opt->size;
 		p3_agents_tell_all(a, f, a->cards);
 		a->cards_n = 0;
 		for (uint32_t i = 0; i < a->opt->size; i++)
@@ -88,9 +87,8 @@ static void agents_see_to_cards(struct p3_agents *a)
 
 bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len)
 {
-	if (!len || len > P3_JOB_CARD_LEN || (a->card_len && len != a->card_len))
+	if (len != P3_JOB_CARD_LEN)
 		return false;
-	a->card_len = len;
 	memcpy(a->cards + rank * len, card, len);
 	a->cards_n += !a->rank[rank].carded;
 	a->rank[rank].carded = true;

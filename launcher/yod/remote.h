@@ -302,8 +302,7 @@ struct p3_agents {
 	uint64_t round;           /* number of the present barrier */
 	struct p3_query *query;   /* NULL: no questions can be asked */
 	uint32_t gone_n, cards_n; /* numbers of such ranks */
-	size_t card_len;
-	char *cards; /* P3_JOB_CARD_LEN bytes for each rank */
+	char *cards;              /* P3_JOB_CARD_LEN bytes for each rank */
 	struct p3_agents_rank *rank;
 	struct p3_uplink link[];
 };

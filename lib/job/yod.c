@@ -258,15 +258,16 @@ static int yod_modex_get(struct p3_node *node, uint32_t rank, struct p3_card *ca
 static int yod_modex_read(struct p3_node *node, const struct p3_job_msg *m, int fd)
 {
 	struct p3_cards *c = node->cards;
-	size_t len = node->size * sizeof *c->card;
 	if (m->status)
 		return m->status;
-	if (m->seg_len != sizeof *c->card || fd < 0)
+	if (m->seg_len != P3_JOB_CARD_LEN || fd < 0)
 		return EPROTO;
-	c->card = malloc(len);
-	if (!c->card)
-		return ENOMEM;
-	return pread(fd, c->card, len, 0) == (ssize_t)len ? 0 : EPROTO;
+	c->card = malloc(node->size * sizeof *c->card);
+	for (uint32_t i = 0; c->card && i < node->size; i++)
+		if (pread(fd, &c->card[i], sizeof *c->card, (off_t)(i * m->seg_len)) !=
+			sizeof *c->card)
+			return EPROTO;
+	return c->card ? 0 : ENOMEM;
 }
 
 static void yod_modex_end(struct p3_node *node)
