@@ -359,7 +359,7 @@ static void uplink_see_wait(struct p3_uplink *l)
 	if (l->greet_at > p3_now_ms())
 		return;
 	l->greet_at = P3_NEVER;
-	if (l->state == P3_UPLINK_STARTING && !l->over && !l->begun)
+	if (p3_frames_are_open(&l->conn) && !l->begun)
 		p3_say("host %s: %s has not started an agent for %d s; yod waits, ^C "
 		       "ends it",
 			l->host->name, l->agents->rsh[0], GREET_MS / 1000);
@@ -438,9 +438,9 @@ static void uplink_on_frames(void *arg, int rc)
 static void uplink_on_lost(struct p3_uplink *l)
 {
 	bool early = l->state <= P3_UPLINK_STARTING;
-	bool went = l->state == P3_UPLINK_RUNS;
-	char how[100];
 	struct p3_agents *a = l->agents;
+	bool went = l->state == P3_UPLINK_RUNS, ends = !went || !a->opt->keep_going;
+	char how[100];
 	const struct p3_host *h = l->host;
 	l->state = P3_UPLINK_LOST;
 	l->end_at = p3_now_ms() + SHELL_MS;
@@ -461,8 +461,8 @@ static void uplink_on_lost(struct p3_uplink *l)
 	else if (a->c.stage == P3_GOING)
 		p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
 			h->first + h->size - 1, a->rsh[0], how,
-			a->opt->keep_going ? "the others go on" : "ending the job");
-	if (a->c.stage == P3_GOING && (!went || !a->opt->keep_going))
+			ends ? "ending the job" : "the others go on");
+	if (a->c.stage == P3_GOING && ends)
 		agents_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD, false);
 	p3_control_decide(&a->c, 128 + SIGKILL);
 }
@@ -584,7 +584,7 @@ static void agents_say_barrier(void *arg, double seconds)
 {
 	const struct p3_agents *a = arg;
 	char late[200];
-	(void)p3_agents_name_late(a, late, sizeof late);
+	p3_agents_name_late(a, late, sizeof late);
 	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of these "
 	       "hosts: %s; ptlstat --hosts why %d tells more",
 		seconds, late, (int)a->jid);

@@ -50,16 +50,14 @@ void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round)
 	p3_agents_release(a, 0, P3_JOB_NO_RANK);
 }
 
-uint32_t p3_agents_name_late(const struct p3_agents *a, char *text, size_t size)
+void p3_agents_name_late(const struct p3_agents *a, char *text, size_t size)
 {
-	uint32_t late = 0;
 	size_t n = 0;
 	text[0] = '\0';
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (!a->link[h].in_barrier && ++late && n + 1 < size)
+		if (!a->link[h].in_barrier && n + 1 < size)
 			n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "",
 				a->hosts->host[h].name);
-	return late;
 }
 
 /* ---- cards ---- */

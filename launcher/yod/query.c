@@ -243,9 +243,9 @@ static void query_on_report(struct p3_query *q, struct asker *k, uint32_t host,
 		return;
 	/* Tell which hosts' ranks have not all come to the barrier in which others
 	 * wait. */
-	uint32_t late_n = p3_agents_name_late(q->agents, late, sizeof late);
-	if (k->bits & P3_ASK_WHY && !(k->bits & P3_ASK_JSON) && late_n &&
-		late_n < q->agents->hosts->n)
+	p3_agents_name_late(q->agents, late, sizeof late);
+	if (k->bits & P3_ASK_WHY && !(k->bits & P3_ASK_JSON) &&
+		q->agents->barrier_since != P3_NEVER)
 		n = (size_t)snprintf(text, sizeof text,
 			"ranks wait in PtlXBarrier for those of these hosts, which have "
 			"not all come: %s\n",

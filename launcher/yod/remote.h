@@ -312,9 +312,8 @@ struct p3_agents {
 /* Send a frame to all agents. */
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
 void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round);
-/* Write the names of the hosts whose ranks have not all come to the barrier.  Return the
- * number of these hosts. */
-uint32_t p3_agents_name_late(const struct p3_agents *a, char *text, size_t size);
+/* Write the names of the hosts whose ranks have not all come to the barrier. */
+void p3_agents_name_late(const struct p3_agents *a, char *text, size_t size);
 /* Release the barrier of all hosts: with 0, or with EPIPE and a rank that has ended. */
 void p3_agents_release(struct p3_agents *a, int status, uint32_t ended);
 void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);

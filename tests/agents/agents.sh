@@ -221,7 +221,7 @@ case_part_of_a_frame() {
 case_silent_agent() {
 	printf '#!/bin/sh\n"%s/local.sh" "$@" </dev/null 2>/dev/null | head -c 32; exec sleep 3000\n' "$here" >"$dir/rsh"
 	chmod +x "$dir/rsh"
-	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
+	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --keep-going --timeout "$P3_LIMIT" true
 	same status 125 "$status"
 	says "^yod: host a is lost, with ranks 0-0: $dir/rsh brings no frame for 1 s \(PTL3_FAR_TIMEOUT\); ending"
 	nothing_left
