@@ -223,7 +223,7 @@ static void uplink_on_ready(struct p3_uplink *l)
 		a->link[h].state = P3_UPLINK_RUNS;
 	a->go_sent = true;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
-	(void)p3_forward_begin_input(a);
+	p3_forward_begin_input(a);
 	agents_pass_signals(a);
 }
 

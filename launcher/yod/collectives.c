@@ -117,10 +117,11 @@ static bool forward_take_input(void *arg, uint32_t i, const char *bytes, size_t 
 	return true;
 }
 
-int p3_forward_begin_input(struct p3_agents *a)
+void p3_forward_begin_input(struct p3_agents *a)
 {
 	int fd = fcntl(a->stdin_fd, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : p3_taps_add(a->input, 0, fd);
+	if (fd < 0 || p3_taps_add(a->input, 0, fd))
+		(void)forward_take_input(a, 0, NULL, 0);
 }
 
 /* ---- output ---- */

@@ -323,8 +323,8 @@ bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, siz
 /* Open yod's output, the files of --output-dir, and the way of input.  Return 0 or
  * -errno. */
 int p3_forward_open(struct p3_agents *a);
-/* Begin to send yod's standard input to rank 0.  Return 0 or -errno. */
-int p3_forward_begin_input(struct p3_agents *a);
+/* Begin to send yod's standard input, or its end, to rank 0. */
+void p3_forward_begin_input(struct p3_agents *a);
 /* Take bytes of a stream of a rank; len 0 is its end.  Return false if there are more
  * than its agent may send. */
 bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t len);
