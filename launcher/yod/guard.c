@@ -52,7 +52,7 @@ static void tty_restore(const struct tty *tty)
  */
 struct input {
 	struct p3_loop *loop;
-	struct p3_loop_fd from;     /* the terminal; fd -1: its input has ended */
+	struct p3_loop_fd from;     /* the terminal; fd -1: there is none */
 	struct p3_loop_timer again; /* yod is in the background: try to read again then */
 	struct p3_drain to;         /* the pipe to rank 0 */
 };
@@ -104,7 +104,13 @@ static int input_open(struct input *in, struct p3_loop *loop, int *stdin_out)
 		return 0;
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	in->from.fd = STDIN_FILENO;
+	/* Another process (a pager) may take what was typed, and a read must not block
+	 * then.  That is a property of the open file, which others share: so open the
+	 * terminal once more. */
+	in->from.fd =
+		open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (in->from.fd < 0)
+		in->from.fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
 	*stdin_out = ends[0];
 	return p3_drain_open(&in->to, loop, ends[1]);
 }
@@ -224,6 +230,7 @@ int p3_guard_split(int grace_ms, struct p3_agent *agent, struct p3_guard *guard_
 	close(e.signals.fd);
 	close(e.alive[1]);
 	p3_drain_close(&e.in.to);
+	p3_close(e.in.from.fd);
 	p3_loop_close(&e.loop);
 	g.alive_fd = e.alive[0];
 	*guard_out = g;

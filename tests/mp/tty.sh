@@ -73,6 +73,13 @@ keys_and_size() {
 ' -- "$yod" -n 1 sh -c 'exec <&-; echo up; sleep 1'
 }
 
+# Another process, such as a pager, takes a line that yod has seen come.
+taken() {
+	[ -e "$MP_BIN/libyod_shim.so" ] || return 0
+	tty "a line that another process takes" 0 await:up 'type:taken
+' -- env YOD_SHIM_FAIL=tcgetpgrp:1:0 LD_PRELOAD="$MP_BIN/libyod_shim.so" "$yod" -n 1 sh -c 'echo up; sleep 1'
+}
+
 restored() {
 	tty "the terminal afterwards" 0 'await:> ' "type:$yod -n 1 sh -c 'trap \"\" TTOU
 stty -echo -icanon </dev/tty; kill -KILL \$\$'; stty -a
@@ -107,7 +114,7 @@ pipes() {
 }
 
 parts='interrupt second_interrupt stop background background_reader keys_and_size
-	restored pipes'
+	taken restored pipes'
 for part in $parts; do
 	( # each in a folder of its own, all at once
 		dir=$dir/$part
@@ -121,5 +128,5 @@ done
 for pid in "${!pids[@]}"; do
 	wait "$pid" || fail "$(cat "$dir/${pids[$pid]}.said")"
 done
-echo "# tried: 11 sessions"
+echo "# tried: 12 sessions"
 finish tty

@@ -4,6 +4,8 @@
  *
  *	YOD_SHIM_FAIL=call:N:ERRNO  the Nth call of that name in a process fails so;
  *	children continue the count
+ *				(tcgetpgrp does not fail: before it, another process takes
+ *				what was typed)
  *	YOD_SHIM_LEAST=LEN	calls for less memory than that are not counted
  *	YOD_SHIM_FILES=DIR	files that are read by fopen are looked for in DIR first
  *	YOD_SHIM_SPARES=1	kill() kills no process, and time runs fifty times as fast
@@ -23,6 +25,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,6 +121,13 @@ FILE *fopen(const char *name, const char *mode)
 	char path[1000];
 	snprintf(path, sizeof path, "%s%s", files ? files : "", name);
 	return next(files && access(path, R_OK) == 0 ? path : name, mode);
+}
+
+pid_t tcgetpgrp(int fd)
+{
+	if (fails("tcgetpgrp"))
+		(void)tcflush(fd, TCIFLUSH);
+	return NEXT(pid_t(*)(int), "tcgetpgrp")(fd);
 }
 
 /* ---- no process dies, and the time until yod gives up is short ---- */
