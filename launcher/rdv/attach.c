@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ACCEPTS 4 /* new clients in one step */
-#define BACKLOG 16
+#define BACKLOG  16
+#define AGAIN_MS 1000 /* until a client is accepted for which there was no descriptor */
 #define SNDBUF                                                                           \
 	4608 /* the kernel's least, so that few descriptors are under way to a stopped
 	      * looker */
@@ -31,27 +31,46 @@ struct client {
 
 struct p3_attach {
 	const struct p3_rdv *rdv;
-	struct p3_loop_fd listener;
+	struct p3_service service;
 	struct client client[P3_ATTACH_CLIENTS];
 };
 
 /* ---- services ---- */
 
-bool p3_service_is_for(int sock)
+static void service_on_client(void *arg)
 {
+	struct p3_service *s = arg;
 	struct ucred cred;
 	socklen_t len = sizeof cred;
-	return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
-	       (cred.uid == getuid() || cred.uid == 0);
+	int sock = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0)
+		s->admit(s->arg, sock,
+			!getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
+				(cred.uid == getuid() || cred.uid == 0));
+	else if (errno != EAGAIN && errno != ECONNABORTED) {
+		(void)p3_loop_watch(s->loop, &s->listener, 0);
+		p3_loop_at(s->loop, &s->again, p3_now_ms() + AGAIN_MS);
+	}
 }
 
-int p3_service_open(struct p3_loop *loop, struct p3_loop_fd *f, int type,
-	const char *service, uint32_t jid, int names)
+static void service_on_again(void *arg)
+{
+	struct p3_service *s = arg;
+	(void)p3_loop_watch(s->loop, &s->listener, EPOLLIN);
+}
+
+int p3_service_open(
+	struct p3_service *s, int type, const char *service, uint32_t jid, int names)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	const size_t room = sizeof at.sun_path - 1;
 	int rc = -EADDRINUSE;
-	f->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct p3_loop_fd *f = &s->listener;
+	*f = (struct p3_loop_fd){
+		.fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+		.on = service_on_client,
+		.arg = s};
+	s->again = (struct p3_loop_timer){.on = service_on_again, .arg = s};
 	if (f->fd < 0)
 		return -errno;
 	for (int k = 0; k < names && rc == -EADDRINUSE; k++) {
@@ -62,7 +81,14 @@ int p3_service_open(struct p3_loop *loop, struct p3_loop_fd *f, int type,
 	}
 	if (!rc && listen(f->fd, BACKLOG))
 		rc = -errno;
-	return rc ? rc : p3_loop_watch(loop, f, EPOLLIN);
+	return rc ? rc : p3_loop_watch(s->loop, f, EPOLLIN);
+}
+
+void p3_service_close(struct p3_service *s)
+{
+	(void)p3_loop_watch(s->loop, &s->listener, 0);
+	p3_loop_at(s->loop, &s->again, P3_NEVER);
+	p3_close(s->listener.fd);
 }
 
 /* ---- clients ---- */
@@ -95,24 +121,16 @@ void p3_attach_admit(struct p3_attach *a, int sock)
 		attach_hang_up(c);
 }
 
-static void attach_accept_some(void *arg)
+static void attach_on_client(void *arg, int sock, bool ours)
 {
-	struct p3_attach *a = arg;
-	for (int k = 0; k < ACCEPTS; k++) {
-		int sock =
-			accept4(a->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (sock < 0)
-			return;
-		if (p3_service_is_for(sock))
-			p3_attach_admit(a, sock);
-		else {
-			struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC,
-				.op = P3_ATTACH_REFUSED,
-				.status = EPERM};
-			(void)p3_packet_send(sock, MSG_DONTWAIT, &m, sizeof m, NULL, 0);
-			close(sock);
-		}
+	struct p3_attach_msg m = {
+		.magic = P3_ATTACH_MAGIC, .op = P3_ATTACH_REFUSED, .status = EPERM};
+	if (ours) {
+		p3_attach_admit(arg, sock);
+		return;
 	}
+	(void)p3_packet_send(sock, MSG_DONTWAIT, &m, sizeof m, NULL, 0);
+	close(sock);
 }
 
 /* ---- answers ---- */
@@ -212,9 +230,10 @@ int p3_attach_create(const struct p3_rdv *rdv, struct p3_attach **attach_out)
 	a->rdv = rdv;
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
 		a->client[k].sock.fd = -1;
-	a->listener = (struct p3_loop_fd){.on = attach_accept_some, .arg = a};
-	int rc = p3_service_open(rdv->conf.loop, &a->listener, SOCK_SEQPACKET, "portals3",
-		rdv->conf.jid, NAMES);
+	a->service = (struct p3_service){
+		.loop = rdv->conf.loop, .admit = attach_on_client, .arg = a};
+	int rc = p3_service_open(
+		&a->service, SOCK_SEQPACKET, "portals3", rdv->conf.jid, NAMES);
 	if (rc)
 		p3_attach_destroy(a);
 	else
@@ -229,7 +248,6 @@ void p3_attach_destroy(struct p3_attach *a)
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
 		if (a->client[k].sock.fd >= 0)
 			attach_hang_up(&a->client[k]);
-	(void)p3_loop_watch(a->rdv->conf.loop, &a->listener, 0);
-	p3_close(a->listener.fd);
+	p3_service_close(&a->service);
 	free(a);
 }

@@ -197,13 +197,22 @@ void p3_rdv_show(const struct p3_rdv *rdv, uint32_t node, struct p3_attach_msg *
 
 struct p3_attach;
 
+/* A socket at which clients ask. */
+struct p3_service {
+	struct p3_loop *loop;
+	struct p3_loop_fd listener;
+	struct p3_loop_timer again; /* no descriptor was left for a client: try again */
+	/* Take over the socket of a client; ours: it is yod's own user, or root. */
+	void (*admit)(void *arg, int sock, bool ours);
+	void *arg;
+};
+
 /* Listen at the abstract socket "SERVICE/UID/JOB" (with ".1" and so on behind it where
- * that is taken, up to this number of names), and watch it by f, whose functions are set.
- * Return 0 or -errno. */
-int p3_service_open(struct p3_loop *loop, struct p3_loop_fd *f, int type,
-	const char *service, uint32_t jid, int names);
-/* Return true if the client at the other end is yod's own user, or root. */
-bool p3_service_is_for(int sock);
+ * that is taken, up to this number of names).  Return 0 or -errno; to be closed in both
+ * cases. */
+int p3_service_open(
+	struct p3_service *s, int type, const char *service, uint32_t jid, int names);
+void p3_service_close(struct p3_service *s);
 
 /* Open the service, in the loop of the rendezvous.  Return 0, or -errno: no process can
  * look at the job. */

@@ -182,7 +182,7 @@ struct asker {
 
 struct p3_query {
 	struct p3_agents *agents;
-	struct p3_loop_fd listener;
+	struct p3_service service;
 	uint64_t last; /* number of the last question */
 	struct asker asker[P3_QUERY_MOST];
 };
@@ -323,15 +323,14 @@ static void asker_on_frames(void *arg, int rc)
 		query_hang_up(k);
 }
 
-static void query_admit(void *arg)
+static void query_on_client(void *arg, int sock, bool ours)
 {
 	struct p3_query *q = arg;
 	struct asker *k = &q->asker[QUERY_OWN + 1], *end = q->asker + P3_QUERY_MOST;
-	int sock = accept4(q->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	while (k < end && p3_frames_are_open(&k->conn))
 		k++;
-	if (sock < 0 || !p3_service_is_for(sock) || k == end)
-		p3_close(sock);
+	if (!ours || k == end)
+		close(sock);
 	else if (p3_frames_open(&k->conn, sock, sock) ||
 		 p3_frames_attach(&k->conn, &q->agents->c.loop, asker_on_frames, k))
 		query_hang_up(k);
@@ -354,9 +353,10 @@ int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)
 			.conn = {.in = -1, .out = -1},
 			.late = {.on = asker_on_late, .arg = &q->asker[i]},
 			.waits = waits + i * agents->hosts->n};
-	q->listener = (struct p3_loop_fd){.on = query_admit, .arg = q};
-	int rc = p3_service_open(&agents->c.loop, &q->listener, SOCK_STREAM,
-		"portals3-hosts", agents->jid, 1);
+	q->service = (struct p3_service){
+		.loop = &agents->c.loop, .admit = query_on_client, .arg = q};
+	int rc = p3_service_open(
+		&q->service, SOCK_STREAM, "portals3-hosts", agents->jid, 1);
 	if (rc)
 		p3_query_destroy(q);
 	else
@@ -370,8 +370,7 @@ void p3_query_destroy(struct p3_query *q)
 		return;
 	for (uint32_t i = 0; i < P3_QUERY_MOST; i++)
 		query_hang_up(&q->asker[i]);
-	(void)p3_loop_watch(&q->agents->c.loop, &q->listener, 0);
-	p3_close(q->listener.fd);
+	p3_service_close(&q->service);
 	free(q->asker[0].waits);
 	free(q);
 }

@@ -628,20 +628,42 @@ cpu_ticks() { # pid
 	echo $((${12} + ${13}))
 }
 
+costs_no_cpu() {
+	local inner before ticks
+	inner=$(launcher) before=$(cpu_ticks "$(launcher)")
+	sleep 2
+	ticks=$(($(cpu_ticks "$inner") - before))
+	same "more than 20 ticks of a CPU" no "$([ $ticks -gt 20 ] && echo "$ticks ticks" || echo no)"
+}
+
 # A remote shell that reads nothing costs yod no CPU time.
 case_deaf_shell() {
 	printf '#!/bin/sh\nexec <&-\necho x >"%s"\nexec sleep 3000\n' "$dir/deaf" >"$dir/rsh"
 	chmod +x "$dir/rsh"
 	start --rsh "$dir/rsh" --env "LONG=$(head -c 100000 /dev/zero | tr '\0' x)" --hosts a -sz 1 true
 	patiently test -e "$dir/deaf" || fail "no remote shell"
-	local inner before
-	inner=$(launcher) before=$(cpu_ticks "$(launcher)")
-	sleep 2
-	local ticks=$(($(cpu_ticks "$inner") - before))
-	same "more than 20 ticks of a CPU" no "$([ $ticks -gt 20 ] && echo "$ticks ticks" || echo no)"
+	costs_no_cpu
 	kill -TERM $pid
 	ends
 	same status 143 $status
+	nothing_left
+}
+
+# A client for whom yod has no descriptor costs it none either, and is served later.
+case_no_descriptor() {
+	local inner client
+	start --hosts a -sz 1 sh -c 'echo up; exec sleep 3000'
+	await_lines 1
+	inner=$(launcher)
+	prlimit --pid "$inner" --nofile=3:
+	"$(dirname "$yod")/ptlstat" --hosts "$pid" >"$dir/shown" 2>&1 &
+	client=$!
+	costs_no_cpu
+	prlimit --pid "$inner" --nofile=100:
+	wait $client
+	same "status of the client" 0 $?
+	kill -TERM $pid
+	ends
 	nothing_left
 }
 
