@@ -87,27 +87,11 @@ static bool job_take_control(struct msghdr *hdr, struct p3_job_packet *p)
 	return fit;
 }
 
-/* Judge a received packet of n bytes.  Return 0 or -errno (shm/job.h). */
-static int job_judge(ssize_t n, const struct p3_job_packet *p, bool fit, int flags)
-{
-	uint32_t magic = p->msg.magic;
-	if (n == 0)
-		return -EPIPE;
-	if ((size_t)n >= sizeof magic && magic != P3_JOB_MAGIC &&
-		magic - p3_job_version(magic) ==
-			P3_JOB_MAGIC - p3_job_version(P3_JOB_MAGIC))
-		return -EPROTONOSUPPORT;
-	if (n != sizeof p->msg || magic != P3_JOB_MAGIC || !fit || (flags & MSG_TRUNC))
-		return -EPROTO;
-	if (flags & MSG_CTRUNC)
-		return p->nfds < P3_JOB_FDS ? -EMFILE : -EPROTO;
-	return 0;
-}
-
-int p3_job_recv(int sock, int flags, struct p3_job_packet *p)
+ssize_t p3_packet_recv(
+	int sock, int flags, void *bytes, size_t len, struct p3_job_packet *p)
 {
 	union recv_control control;
-	struct iovec iov = {&p->msg, sizeof p->msg};
+	struct iovec iov = {bytes, len};
 	struct msghdr hdr = {.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
@@ -122,8 +106,31 @@ int p3_job_recv(int sock, int flags, struct p3_job_packet *p)
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return -errno;
-	bool fit = job_take_control(&hdr, p);
-	int rc = job_judge(n, p, fit, hdr.msg_flags);
+	if (!job_take_control(&hdr, p) || (hdr.msg_flags & MSG_TRUNC))
+		p->lacks = -EPROTO;
+	else if (hdr.msg_flags & MSG_CTRUNC)
+		p->lacks = p->nfds < P3_JOB_FDS ? -EMFILE : -EPROTO;
+	return n;
+}
+
+/* Judge a received packet of n bytes.  Return 0 or -errno (shm/job.h). */
+static int job_judge(ssize_t n, const struct p3_job_packet *p)
+{
+	uint32_t magic = p->msg.magic;
+	if (n < 0)
+		return (int)n;
+	if (n == 0)
+		return -EPIPE;
+	if ((size_t)n >= sizeof magic && magic != P3_JOB_MAGIC &&
+		magic - p3_job_version(magic) ==
+			P3_JOB_MAGIC - p3_job_version(P3_JOB_MAGIC))
+		return -EPROTONOSUPPORT;
+	return n != sizeof p->msg || magic != P3_JOB_MAGIC ? -EPROTO : p->lacks;
+}
+
+int p3_job_recv(int sock, int flags, struct p3_job_packet *p)
+{
+	int rc = job_judge(p3_packet_recv(sock, flags, &p->msg, sizeof p->msg, p), p);
 	if (rc)
 		p3_job_close(p);
 	return rc;

@@ -76,6 +76,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
 #define P3_JOB_MAGIC 0x33504a09u   /* protocol; the low byte is its version */
@@ -193,7 +194,8 @@ struct p3_job_packet {
 	struct p3_job_msg msg;
 	int fds[P3_JOB_FDS]; /* its descriptors (close-on-exec), else -1 */
 	unsigned nfds;
-	struct { /* the sender as the kernel reports it; os_pid is 0 if it does not */
+	int lacks; /* of p3_packet_recv() */
+	struct {   /* the sender as the kernel reports it; os_pid is 0 if it does not */
 		uint32_t os_pid, uid;
 	} from;
 };
@@ -212,6 +214,11 @@ struct p3_job_packet {
  * nothing else of it is valid.
  */
 int p3_job_recv(int sock, int flags, struct p3_job_packet *packet_out);
+/* The same for a packet of any bytes, which may be those of packet_out->msg: return the
+ * number of them, 0 at end of file, or -errno.  packet_out->lacks is -EMFILE or -EPROTO
+ * if it has not all bytes or descriptors. */
+ssize_t p3_packet_recv(
+	int sock, int flags, void *bytes, size_t len, struct p3_job_packet *packet_out);
 
 /* Close the descriptors that the packet still has. */
 void p3_job_close(struct p3_job_packet *packet);

@@ -286,23 +286,12 @@ int p3_look_connect_hosts(uint32_t pid)
 
 struct parcel {
 	struct p3_attach_msg msg;
-	int fds[P3_ATTACH_FDS];
-};
-
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(P3_ATTACH_FDS * sizeof(int))];
+	struct p3_job_packet with; /* its descriptors */
 };
 
 /* Receive a packet of yod.  The caller closes its descriptors. */
 static int look_receive(struct p3_look *look, enum p3_attach_op op, struct parcel *p)
 {
-	union control control;
-	struct iovec iov = {&p->msg, sizeof p->msg};
-	struct msghdr hdr = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof control.bytes};
 	struct pollfd ready = {.fd = look->sock, .events = POLLIN};
 	int64_t until = p3_now_ms() + P3_LOOK_MS, ms;
 	int got = 0;
@@ -311,20 +300,15 @@ static int look_receive(struct p3_look *look, enum p3_attach_op op, struct parce
 			return -errno;
 	if (got <= 0)
 		return -ETIMEDOUT;
-	ssize_t n = recvmsg(look->sock, &hdr, MSG_CMSG_CLOEXEC);
-	if (n < 0)
-		return errno == ECONNRESET ? -EPIPE : -errno;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&hdr);
-	memset(p->fds, 0xff, sizeof p->fds);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(p->fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-	int rc = n == 0                                                  ? -EPIPE
+	ssize_t n = p3_packet_recv(look->sock, 0, &p->msg, sizeof p->msg, &p->with);
+	int rc = n < 0                                                   ? (int)n
+		 : n == 0                                                ? -EPIPE
 		 : n != sizeof p->msg || p->msg.magic != P3_ATTACH_MAGIC ? -EPROTO
 		 : p->msg.op == P3_ATTACH_REFUSED                        ? -EPERM
 		 : p->msg.op != op                                       ? -EPROTO
-									 : 0;
+									 : p->with.lacks;
 	if (rc)
-		p3_close_fds(p->fds, P3_ATTACH_FDS);
+		p3_job_close(&p->with);
 	return rc;
 }
 
@@ -357,7 +341,7 @@ static int look_ask_yod(struct p3_look *look)
 	int rc = look_ask(look, P3_ATTACH_LOOK, 0, P3_ATTACH_JOB, &p);
 	if (rc)
 		return rc;
-	p3_close_fds(p.fds, P3_ATTACH_FDS);
+	p3_job_close(&p.with);
 	if (!p.msg.size || (look->node && look->job.size != p.msg.size))
 		return -EPROTO;
 	look->job = p.msg;
@@ -369,7 +353,7 @@ static int look_ask_yod(struct p3_look *look)
 		rc = look_receive(look, P3_ATTACH_NODE, &p);
 		if (rc)
 			break;
-		p3_close_fds(p.fds, P3_ATTACH_FDS);
+		p3_job_close(&p.with);
 		rc = p.msg.node != i ? -EPROTO : 0;
 		if (!rc)
 			look->node[i].msg = p.msg;
@@ -382,8 +366,8 @@ static int look_ask_yod(struct p3_look *look)
 		rc = look_ask(look, P3_ATTACH_SEGMENTS, i, P3_ATTACH_SEGMENTS, &p);
 		if (rc)
 			break;
-		rc = look_map(n, p.fds, &p.msg);
-		p3_close_fds(p.fds, P3_ATTACH_FDS);
+		rc = look_map(n, p.with.fds, &p.msg);
+		p3_job_close(&p.with);
 	}
 	return rc;
 }
@@ -396,19 +380,20 @@ static int look_ask_hosts(struct p3_look *look)
 	int rc = look_ask(look, P3_ATTACH_HOSTS, 0, P3_ATTACH_HOSTS, &p);
 	if (rc)
 		return rc;
-	if (p.fds[0] >= 0 &&
-		(fstat(p.fds[0], &st) || st.st_size < 0 ||
+	if (p.with.fds[0] >= 0 &&
+		(fstat(p.with.fds[0], &st) || st.st_size < 0 ||
 			(uint64_t)st.st_size > P3_MAX_NODES * sizeof *look->host))
 		rc = -EPROTO;
 	size_t n = (size_t)st.st_size / sizeof *look->host, len = n * sizeof *look->host;
 	if (!rc && !(look->host = malloc(len + 1)))
 		rc = -ENOMEM;
-	if (!rc && p.fds[0] >= 0 && pread(p.fds[0], look->host, len, 0) != (ssize_t)len)
+	if (!rc && p.with.fds[0] >= 0 &&
+		pread(p.with.fds[0], look->host, len, 0) != (ssize_t)len)
 		rc = -EPROTO;
 	for (size_t i = 0; i < n && !rc; i++)
 		look->host[i].name[sizeof look->host[i].name - 1] = '\0';
 	look->hosts = rc ? 0 : (uint32_t)n;
-	p3_close_fds(p.fds, P3_ATTACH_FDS);
+	p3_job_close(&p.with);
 	return rc;
 }
 
