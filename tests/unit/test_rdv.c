@@ -94,20 +94,41 @@ static void settle_until_heard(struct world *w, uint32_t i)
 	settle(w);
 }
 
-static void wire(struct world *w, uint32_t i)
+/* Return yod's end of a new socket of the node. */
+static int pair_of(struct world *w, uint32_t i)
 {
 	int pair[2];
 	assert_int_equal(socketpair(AF_UNIX,
 				 SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
 		0);
-	assert_int_equal(p3_rdv_add(w->rdv, i, pair[0], 0), 0);
+	/* before a process can send */
+	assert_int_equal(
+		setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)), 0);
 	w->sock[i] = pair[1];
+	return pair[0];
 }
 
-/* A job: its ranks, the wait behind the end of a socket, and whether ranks meet late. */
+static void wire(struct world *w, uint32_t i, pid_t started)
+{
+	assert_int_equal(p3_rdv_add(w->rdv, i, pair_of(w, i), (uint32_t)started), 0);
+}
+
+/* Fork a process that yod has started as this node. */
+static pid_t start(struct world *w, uint32_t i)
+{
+	int sock = pair_of(w, i);
+	pid_t pid = fork();
+	if (pid)
+		assert_int_equal(p3_rdv_add(w->rdv, i, sock, (uint32_t)pid), 0);
+	return pid;
+}
+
+/* A job: its ranks, the wait behind the end of a socket, whether ranks meet late, and the
+ * first rank that the case itself starts; 0: it starts none. */
 struct setting {
 	uint32_t size, eof_ms;
 	bool apart;
+	uint32_t starts;
 };
 
 static struct world *world_new(struct setting of)
@@ -129,7 +150,10 @@ static struct world *world_new(struct setting of)
 	w->rdv = p3_rdv_create(&conf);
 	assert_non_null(w->rdv);
 	for (uint32_t i = 0; i < NODES; i++)
-		wire(w, i);
+		if (!of.starts || i < of.starts)
+			wire(w, i, 0);
+		else
+			w->sock[i] = -1;
 	return w;
 }
 
@@ -167,12 +191,12 @@ static int teardown(void **state)
 	}                                                                                \
 	CASE_OF(struct world *w, name, name##_job, teardown)
 
-#define PLAIN NODES, 0, false
-#define APART NODES, 0, true
+#define PLAIN NODES, 0, false, 0
+#define APART NODES, 0, true, 0
 /* So large that yod tells of several births at once; the others never come. */
-#define LARGE      1000, 0, true
-#define FATES      NODES, 1000, false
-#define FATES_SOON NODES, 10, false
+#define LARGE      1000, 0, true, 0
+#define FATES      NODES, 1000, false, 0
+#define FATES_SOON NODES, 10, false, 1
 
 /* ---- a node's side ---- */
 
@@ -810,7 +834,7 @@ RDV_CASE(rdv_ignores_a_forked_child, PLAIN)
 
 static pid_t program(struct world *w, uint32_t i, uint64_t incarnation, bool stays)
 {
-	pid_t pid = fork();
+	pid_t pid = w->sock[i] < 0 ? start(w, i) : fork();
 	if (pid)
 		return pid;
 	int fds[P3_JOB_FDS];
@@ -855,7 +879,6 @@ RDV_CASE(rdv_waits_for_the_fate_of_a_process_that_ends, FATES_SOON)
 	siginfo_t info;
 	enter(w, 0, 1);
 	pid_t pid = program(w, 1, 2, true);
-	w->rdv->node[1].started_pid = (uint32_t)pid;
 	skip_all(w, 0);
 	settle_until_heard(w, 0);
 	expect_about(w, 0, P3_JOB_BORN, 1, 2);
@@ -879,10 +902,9 @@ RDV_CASE(rdv_waits_for_the_fate_of_a_rank_that_never_joins, FATES_SOON)
 	hello(w, 0);
 	skip_all(w, 0);
 	say(w, 0, P3_JOB_BARRIER);
-	pid_t pid = fork();
+	pid_t pid = start(w, 3);
 	if (!pid)
 		_exit(5);
-	w->rdv->node[3].started_pid = (uint32_t)pid;
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	hang_up(w, 3);
 	settle_for(w, 100);
@@ -890,7 +912,7 @@ RDV_CASE(rdv_waits_for_the_fate_of_a_rank_that_never_joins, FATES_SOON)
 	p3_rdv_ended(w->rdv, 3, 5 << 8);
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).ended, 3);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	w->rdv->node[2].started_pid = (uint32_t)getpid();
+	wire(w, 2, getpid());
 	hang_up(w, 2);
 	while (w->rdv->node[2].state != NODE_GONE)
 		p3_loop_run(&w->loop, p3_now_ms() + 5);
