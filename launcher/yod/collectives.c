@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes)
 {
@@ -119,7 +118,7 @@ static bool forward_take_input(void *arg, uint32_t i, const char *bytes, size_t 
 
 void p3_forward_begin_input(struct p3_agents *a)
 {
-	int fd = fcntl(a->stdin_fd, F_DUPFD_CLOEXEC, 0);
+	int fd = p3_taps_open(a->stdin_fd);
 	if (fd < 0 || p3_taps_add(a->input, 0, fd))
 		(void)forward_take_input(a, 0, NULL, 0);
 }
@@ -212,8 +211,8 @@ int p3_forward_open(struct p3_agents *a)
 	for (uint32_t i = 0; i < 2 * a->opt->size && !rc; i++) {
 		if (a->opt->only && !p3_ranks_has(&a->opt->only_ranks, i / 2))
 			continue;
-		int fd = files ? p3_outdir_file(
-					 a->opt->output_dir_fd, i / 2, (int)(i % 2), 0)
+		int fd = files ? p3_outdir_file(a->opt->output_dir_fd, i / 2,
+					 (int)(i % 2), O_NONBLOCK)
 			       : -1;
 		rc = !files   ? p3_output_add(a->c.output, i)
 		     : fd < 0 ? fd

@@ -104,13 +104,7 @@ static int input_open(struct input *in, struct p3_loop *loop, int *stdin_out)
 		return 0;
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	/* Another process (a pager) may take what was typed, and a read must not block
-	 * then.  That is a property of the open file, which others share: so open the
-	 * terminal once more. */
-	in->from.fd =
-		open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (in->from.fd < 0)
-		in->from.fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	in->from.fd = p3_taps_open(STDIN_FILENO);
 	*stdin_out = ends[0];
 	return p3_drain_open(&in->to, loop, ends[1]);
 }

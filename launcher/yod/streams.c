@@ -3,8 +3,11 @@
 #include "launcher/yod/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- taps ---- */
@@ -120,6 +123,17 @@ static void taps_on_timer(void *arg)
 		}
 		p3_loop_before(t->loop, &t->timer, p3_earlier(s->idle_at, s->end_at));
 	}
+}
+
+int p3_taps_open(int fd)
+{
+	char name[40];
+	struct stat st;
+	int own = -1;
+	snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+	if (!fstat(fd, &st) && (S_ISFIFO(st.st_mode) || isatty(fd)))
+		own = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return own >= 0 ? own : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 struct p3_taps *p3_taps_create(struct p3_loop *loop, const struct p3_taps_conf *conf)

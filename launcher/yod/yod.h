@@ -442,6 +442,10 @@ struct p3_taps_conf {
 	void *arg;
 };
 
+/* Return a copy of a standard input, or -1.  Another process, such as a pager, may take
+ * what has come, and a read must not block then: that is a property of the open file,
+ * which others share, so a pipe or terminal is opened once more. */
+int p3_taps_open(int fd);
 /* Return NULL if out of memory. */
 struct p3_taps *p3_taps_create(struct p3_loop *loop, const struct p3_taps_conf *conf);
 void p3_taps_destroy(struct p3_taps *taps);
