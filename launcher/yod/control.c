@@ -84,11 +84,15 @@ void p3_control_on_signal(struct p3_control *c, int sig)
 	else if (p3_signals_ends(sig))
 		control_end_by_signal(c, sig);
 	else {
-		/* The time-out does not count the time between a stop and its end. */
+		/* Neither the time-out nor the age of a barrier counts the time between a
+		 * stop and its end. */
+		int64_t now = p3_now_ms();
 		if (sig == SIGCONT && c->stopped_at && c->timeout_at != P3_NEVER)
-			c->timeout_at += p3_now_ms() - c->stopped_at;
+			c->timeout_at += now - c->stopped_at;
+		if (sig == SIGCONT && c->stopped_at)
+			c->went_on_at = now;
 		if (sig == SIGCONT || (sig == SIGTSTP && !c->stopped_at))
-			c->stopped_at = sig == SIGTSTP ? p3_now_ms() : 0;
+			c->stopped_at = sig == SIGTSTP ? now : 0;
 		c->ops->signal(c->arg, sig);
 	}
 }
@@ -152,7 +156,7 @@ static int64_t control_barrier_at(const struct p3_control *c)
 	int64_t since = c->ops->barrier(c->arg);
 	bool wanted = c->opt->why_after_ms && c->stage == P3_GOING && !c->stopped_at;
 	return wanted && since != P3_NEVER && since != c->reported_since
-		       ? since + c->why_ms
+		       ? (since > c->went_on_at ? since : c->went_on_at) + c->why_ms
 		       : P3_NEVER;
 }
 

@@ -607,6 +607,7 @@ struct p3_control {
 	int64_t turn_at;        /* time of the next turn at the latest */
 	int64_t timeout_at;     /* --timeout */
 	int64_t stopped_at;     /* time of a stop by TSTP; 0: not stopped */
+	int64_t went_on_at;     /* time of the end of the last stop, or 0 */
 	int64_t drain_at;       /* time to give up the output */
 	int64_t why_ms;         /* age at which a barrier is reported */
 	int64_t reported_since; /* begin of the last barrier that was reported */
