@@ -182,6 +182,14 @@ enum p3_frame_ask {
 #define P3_QUERY_MS      10000 /* time for all answers, besides that of the rates */
 #define P3_QUERY_RATE_MS 60000 /* that rates are measured over, at most */
 
+/* Return the reason why a REPORT with this errno lacks a report. */
+static inline const char *p3_query_why(int status)
+{
+	return status == EPIPE    ? "its agent has ended"
+	       : status == EAGAIN ? "its ranks have not started yet"
+				  : strerror(status);
+}
+
 struct p3_frame {
 	uint32_t magic; /* set by p3_frames_send() */
 	uint32_t op;

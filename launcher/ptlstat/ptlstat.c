@@ -452,8 +452,7 @@ static int reports_of_hosts(uint32_t job, int bits, uint32_t ms)
 			printf("host %s:\n", host);
 		if (r.of[i].status)
 			p3_tool_say("host %s: no report: %s", host,
-				r.of[i].status == EPIPE ? "its agent has ended"
-							: strerror(r.of[i].status));
+				p3_query_why(r.of[i].status));
 		fwrite(text, 1, r.of[i].len - (size_t)(text - host), stdout);
 		fflush(stdout);
 	}

@@ -206,7 +206,7 @@ static void query_hand_on(struct p3_query *q, struct asker *k, uint32_t host,
 	const char *name = host < hosts ? q->agents->hosts->host[host].name : "";
 	if (k == &q->asker[QUERY_OWN]) {
 		if (status)
-			p3_say("host %s: no report: %s", name, strerror(status));
+			p3_say("host %s: no report: %s", name, p3_query_why(status));
 		else if (len && *name)
 			p3_say("host %s:", name);
 		p3_say_lines(text, len);
@@ -294,7 +294,7 @@ static void query_ask(struct p3_query *q, struct asker *k, int32_t bits, uint32_
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (!p3_frames_are_open(&a->link[h].conn) ||
 			a->link[h].state != P3_UPLINK_RUNS)
-			query_on_report(q, k, h, EPIPE, NULL, 0);
+			query_on_report(q, k, h, a->go_sent ? EPIPE : EAGAIN, NULL, 0);
 }
 
 bool p3_query_begin_own(struct p3_query *q)

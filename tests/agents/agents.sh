@@ -503,7 +503,7 @@ case_early_question() {
 	start_late true
 	"$(dirname "$yod")/ptlstat" --hosts "$pid" >"$dir/shown" 2>&1
 	answer_late
-	same "hosts without a report" 2 "$(grep -c 'no report' "$dir/shown")"
+	same "hosts without a report" 2 "$(grep -c 'no report: its ranks have not started yet' "$dir/shown")"
 	same "status and stderr" "0 " "$status $(err_but_waits)"
 }
 
