@@ -117,30 +117,22 @@ static void outq_unlink_at(struct p3_outq *q, struct p3_out **at)
 	free(o);
 }
 
-static struct p3_out **outq_place_of(
+/* Return the place of the packet of this operation about m's node and incarnation, or of
+ * NULL. */
+static struct p3_out **outq_find(
 	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
 {
-	for (struct p3_out **at = &q->first; *at; at = &(*at)->next) {
-		const struct p3_job_msg *have = &(*at)->msg;
-		if (have->op == op && have->node == m->node &&
-			have->incarnation == m->incarnation)
-			return at;
-	}
-	return NULL;
-}
-
-/* Return the packet of this operation about m's node and incarnation, or NULL. */
-static struct p3_out *outq_find(
-	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
-{
-	struct p3_out **at = outq_place_of(q, op, m);
-	return at ? *at : NULL;
+	struct p3_out **at = &q->first;
+	while (*at && ((*at)->msg.op != op || (*at)->msg.node != m->node ||
+			      (*at)->msg.incarnation != m->incarnation))
+		at = &(*at)->next;
+	return at;
 }
 
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
 {
-	struct p3_out **at = outq_place_of(q, op, m);
-	if (at)
+	struct p3_out **at = outq_find(q, op, m);
+	if (*at)
 		outq_unlink_at(q, at);
 }
 
@@ -293,20 +285,20 @@ void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
 	struct p3_job_msg m = p3_rdv_message_born(r, about);
 	r->node[to].pair[about] |= PAIR_MET;
-	struct p3_out *o = outq_find(&r->node[to].out, P3_JOB_BORN, &m);
+	struct p3_out *o = *outq_find(&r->node[to].out, P3_JOB_BORN, &m);
 	if (o) /* the queued birth carries the descriptors now */
 		o->news |= !o->again;
 	else
 		p3_rdv_post(r, to, &m);
-	if (o || (o = outq_find(&r->node[to].out, P3_JOB_BORN, &m)))
+	if (o || (o = *outq_find(&r->node[to].out, P3_JOB_BORN, &m)))
 		o->again = true;
 }
 
 void p3_rdv_post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
-	struct p3_out *o = outq_find(&r->node[to].out, P3_JOB_BORN, m);
+	struct p3_out *o = *outq_find(&r->node[to].out, P3_JOB_BORN, m);
 	if (!o)
-		o = outq_find(&r->node[to].out, P3_JOB_PIDS, m);
+		o = *outq_find(&r->node[to].out, P3_JOB_PIDS, m);
 	if (!o) {
 		p3_rdv_post(r, to, m);
 		return;
@@ -470,7 +462,7 @@ int p3_remains_make(int published)
 static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
 	struct p3_rdv_node *n = &r->node[to];
-	struct p3_out *birth = outq_find(&n->out, P3_JOB_BORN, m);
+	struct p3_out *birth = *outq_find(&n->out, P3_JOB_BORN, m);
 	int fds[3], rc = -ENOENT;
 	bool ended = false; /* the end of any incarnation of the peer is queued */
 	for (const struct p3_out *o = n->out.first; o; o = o->next)

@@ -65,11 +65,6 @@ static void agent_say_garbage(const struct p3_agent *a)
 
 /* ---- before the job ---- */
 
-static size_t agent_left(const struct p3_agent *a)
-{
-	return p3_backlog_len(&a->conn.owed) + p3_backlog_len(&a->trace);
-}
-
 /* Send all frames, as long as yod takes any.  Of the frames that come meanwhile, only
  * those that give room for traces matter. */
 static void agent_send_last(struct p3_agent *a)
@@ -78,7 +73,10 @@ static void agent_send_last(struct p3_agent *a)
 	int64_t now = p3_now_ms(), end = now + LAST_MS;
 	size_t before = SIZE_MAX, owes;
 	int rc = p3_frames_are_open(c) ? p3_frames_flush(c) : -EPIPE;
-	for (; !rc && (owes = agent_left(a)) && now < end; now = p3_now_ms()) {
+	for (; !rc && now < end; now = p3_now_ms()) {
+		owes = p3_backlog_len(&c->owed) + p3_backlog_len(&a->trace);
+		if (!owes)
+			return;
 		struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
 			{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
 		struct p3_frame f;

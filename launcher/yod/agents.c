@@ -186,15 +186,6 @@ static void agents_signal(void *arg, int sig)
 	a->early_signals |= 1ull << sig;
 }
 
-/* Send the signals that came before the nodes were to start. */
-static void agents_pass_signals(struct p3_agents *a)
-{
-	for (int sig = 1; sig < 64; sig++)
-		if (a->early_signals >> sig & 1)
-			agents_signal(a, sig);
-	a->early_signals = 0;
-}
-
 /* ---- frames ---- */
 
 /* Append what has come of a trace, and give room for as much.  Return false if it is
@@ -224,7 +215,9 @@ static void uplink_on_ready(struct p3_uplink *l)
 	a->go_sent = true;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
 	p3_forward_begin_input(a);
-	agents_pass_signals(a);
+	for (int sig = 1; sig < 64; sig++)
+		if (a->early_signals >> sig & 1)
+			agents_signal(a, sig);
 }
 
 /* Take a frame about a rank.  Return false if it breaks the rules. */
@@ -629,15 +622,6 @@ static int agents_open_traces(struct p3_agents *a)
 	return 0;
 }
 
-/* Return false if a part could not be written; an error line has said so. */
-static bool agents_close_traces(struct p3_agents *a)
-{
-	bool whole = true;
-	for (uint32_t h = 0; h < a->hosts->n; h++)
-		whole &= p3_tracefile_close(a->link[h].trace);
-	return whole;
-}
-
 /* ---- starting ---- */
 
 /* Make the order.  Return 0, or -errno after a line. */
@@ -732,9 +716,10 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	}
 	p3_control_run(&a->c);
 	(void)p3_reap_sweep(); /* the guard says so if any are left */
-	bool whole = agents_close_traces(a);
-	whole &= p3_forward_say_lost(a) &&
-		 !(a->c.output && p3_output_is_lost(a->c.output));
+	bool whole = p3_forward_say_lost(a) &&
+		     !(a->c.output && p3_output_is_lost(a->c.output));
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		whole &= p3_tracefile_close(a->link[h].trace);
 	if (a->c.stats)
 		p3_stats_print(a->c.stats);
 	p3_control_run(&a->c); /* until the lines are written, or a signal comes */

@@ -520,16 +520,6 @@ static int run_open_parts(struct run *r, uint32_t jid)
 	return rc;
 }
 
-/* Open the service for ptlstat; the job runs without it, too. */
-static void run_open_attach(struct run *r)
-{
-	int rc = p3_attach_create(r->rdv, &r->attach);
-	if (!rc)
-		r->answers = p3_answers_create(&r->c.loop, r->attach, run_answered, r);
-	if (rc)
-		p3_say("ptlstat will not find this job: %s", strerror(-rc));
-}
-
 static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard)
 {
 	struct p3_spawn_conf conf = {.opt = r->opt,
@@ -544,12 +534,14 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard)
 		return rc;
 	conf.nid_base = r->nid_base;
 	rc = run_open_parts(r, jid);
-	if (!rc)
-		run_open_attach(r);
-	if (!rc)
-		rc = p3_spawn_environment(&conf);
+	rc = rc ? rc : p3_spawn_environment(&conf);
 	if (rc)
 		return rc;
+	rc = p3_attach_create(r->rdv, &r->attach);
+	if (rc) /* the job runs without it, too */
+		p3_say("ptlstat will not find this job: %s", strerror(-rc));
+	else
+		r->answers = p3_answers_create(&r->c.loop, r->attach, run_answered, r);
 	conf.give_up_fd[0] = r->end_fd;
 	conf.give_up_fd[1] = r->c.alive.fd;
 	conf.stdin_fd = r->stdin_fd;
