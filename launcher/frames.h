@@ -160,7 +160,8 @@ enum p3_frame_op {
 	P3_FRAME_IDLE,       /* agent: node, value: it has written no more for a while */
 	P3_FRAME_NO_INPUT,   /* agent: rank 0 reads no more */
 	P3_FRAME_ENDED,      /* agent: node, value: its wait status */
-	P3_FRAME_BARRIER,    /* agent: number: all ranks here have come to this barrier */
+	P3_FRAME_BARRIER,    /* agent: number: all ranks here have come to this barrier;
+			      * node: not this one, which has ended, or P3_JOB_NO_RANK */
 	P3_FRAME_BROKEN,     /* agent: node: a process that has ended in the barrier */
 	P3_FRAME_CARD,       /* agent: node; bytes: its card */
 	P3_FRAME_STATS,      /* agent: node; bytes: its statistics (yod.h) */

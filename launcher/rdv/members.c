@@ -607,6 +607,7 @@ void p3_rdv_node_over(struct p3_rdv *r, uint32_t i)
 	if (n->waits) {
 		n->waits = false;
 		r->waits_n--;
+		r->told = r->told && !rdv_pass_on(r, P3_FRAME_BARRIER, i);
 	}
 	if (n->sock < 0)
 		p3_rdv_set_gone(r, i);

@@ -289,7 +289,7 @@ static bool uplink_take_of_host(
 		uplink_on_ready(l);
 		return true;
 	case P3_FRAME_BARRIER:
-		p3_agents_on_barrier(l, f->number);
+		p3_agents_on_barrier(l, f->number, f->node == P3_JOB_NO_RANK);
 		return true;
 	case P3_FRAME_TRACE:
 		return uplink_take_trace(l, bytes, f->len);

@@ -36,12 +36,12 @@ void p3_agents_release(struct p3_agents *a, int status, uint32_t ended)
 	p3_agents_tell_all(a, f, NULL);
 }
 
-void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round)
+void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round, bool came)
 {
 	struct p3_agents *a = l->agents;
 	if (round != a->round || a->gone_n)
 		return;
-	l->in_barrier = true;
+	l->in_barrier = came;
 	a->barrier_since = p3_earlier(a->barrier_since, p3_now_ms());
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (!a->link[h].in_barrier)

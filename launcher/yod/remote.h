@@ -311,7 +311,7 @@ struct p3_agents {
 
 /* Send a frame to all agents. */
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
-void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round);
+void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round, bool came);
 /* Write the names of the hosts whose ranks have not all come to the barrier. */
 void p3_agents_name_late(const struct p3_agents *a, char *text, size_t size);
 /* Release the barrier of all hosts: with 0, or with EPIPE and a rank that has ended. */
