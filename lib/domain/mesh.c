@@ -329,11 +329,12 @@ static void conn_check(struct p3_mesh *m, struct p3_mesh_conn *c)
 	}
 	if (p3_mesh_close_mute(m, c))
 		return;
-	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_AGAIN);
-	if (c->slot != P3_MESH_NONE && m->node->member[c->slot].missing)
-		(void)p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0);
 	if (conn_owes_answer(c))
 		(void)p3_mesh_send_born(m, c);
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_AGAIN);
+	if (p3_mesh_talks(c) && c->slot != P3_MESH_NONE &&
+		m->node->member[c->slot].missing)
+		(void)p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0);
 	if (c->owes)
 		mesh_send_pids(m, c);
 }

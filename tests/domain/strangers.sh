@@ -5,6 +5,7 @@
 # strangers.sh domain_meet domain_stranger
 set -u
 . "$(dirname "$0")/../support/patience.sh"
+. "$(dirname "$0")/../support/flight.sh"
 meet=$1 stranger=$2
 base=/dev/shm/ptl3-$(id -u)
 export PTL3_DOMAIN=strangers-$$ PTL3_HUGEPAGES=off
@@ -30,9 +31,9 @@ says() {
 	[[ "$(grep 'p3\[' "$dir/err.member" | tail -1)" == *"$1"* ]] || fail "no '$1' in the last line"
 }
 
-# start NAME command...: in the background, until it has printed a line
+# launch NAME command...: in the background; start: until it has printed a line
 declare -A pid to
-start() {
+launch() {
 	local name=$1 fd
 	shift
 	mkfifo "$dir/in.$name"
@@ -40,7 +41,11 @@ start() {
 	pid[$name]=$!
 	exec {fd}>"$dir/in.$name"
 	to[$name]=$fd
-	patiently test -s "$dir/out.$name" || fail "$name does not start"
+}
+
+start() {
+	launch "$@"
+	patiently test -s "$dir/out.$1" || fail "$1 does not start"
 }
 
 # end NAME: by the end of its input; print its last line
@@ -85,7 +90,8 @@ others_come() {
 }
 
 ours=$("$stranger" ours)
-start member "$meet" member 4000
+# shellcheck disable=SC2086
+start member $unprivileged "$meet" member 4000
 member=${pid[member]}
 had=$(fds)
 others_come "alone"
@@ -129,15 +135,25 @@ lines=$(grep -c 'p3\[' "$dir/err.member") # its time may be over meanwhile
 others_come "after them"
 patiently has_as_before || fail "$(fds) descriptors, $had before"
 
-# Descriptors that find no room here are no breach of the protocol.
+# Descriptors that find no room, here or under way, are no breach of the protocol.
+# While the member can send none it says nothing else either.
+hold_descriptors
 tell_member files 1
-start poor "$meet" member 4002
+launch poor "$meet" member 4002
 says "cannot be attached: Too many open files"
+# pause: time for the member to ask for the descriptors again
+sleep 2
+kill "$holder"
 tell_member files 0
-echo "put 2130706433 4000 50000 0 5000" >&"${to[poor]}"
-patiently grep -q acked "$dir/out.poor"
+patiently test -s "$dir/out.poor" || fail "poor does not start"
+[ ! -s "$dir/err.poor" ] || fail "poor complains"
+is_acked() { # a put fails until the poor one has heard of the member
+	echo "put 2130706433 4000 50000 0 5000" >&"${to[poor]}"
+	sleep 0.1
+	grep -q acked "$dir/out.poor"
+}
+patiently is_acked || fail "after want of descriptors a put is '$(tail -1 "$dir/out.poor")'"
 end poor
-[ "$last" = acked ] || fail "after want of descriptors a put is '$last'"
 end member
 
 # A newcomer calls a member again that hangs up, but not one that has yet to answer.

@@ -14,6 +14,7 @@
 #	 lives.sh cgroup	a memory cgroup that is too small, by more or less
 #	 lives.sh hugepages	too few hugepages, and enough
 . "$(dirname "$0")/../mp/mp.sh"
+. "$(dirname "$0")/../support/flight.sh"
 : "${STRESS_BIN:?folder of the stress_ programs}"
 lives=$STRESS_BIN/stress_lives shim=$STRESS_BIN/libstress_shim.so jobs=0
 
@@ -127,45 +128,31 @@ case_memlock() {
 	tells '^fine 0: .* [1-9][0-9]* told'
 }
 
-# The kernel lets a user without privileges have no more descriptors under way than
-# `ulimit -n` (unix(7)): a node waits, and says so, until those of others are taken; and so
-# does one who looks at a job, for 3 s.
+# Too many descriptors under way (support/flight.sh): a node waits, and says so, until those
+# of others are taken; and so does one who looks at a job, for 3 s.
 case_flight() {
-	local as='' holder other yod
-	if [ "$(id -u)" = 0 ]; then
-		as="setpriv --bounding-set=-sys_admin,-sys_resource"
-		$as true 2>/dev/null || { echo "skipped flight: no setpriv here" && return; }
-	fi
+	local other yod
 	# shellcheck disable=SC2086
-	$as "$P3_YOD" -sz 1 "$MP_BIN/mp_traffic" >"$dir/other" 2>&1 &
+	$unprivileged true 2>/dev/null || { echo "skipped flight: no setpriv here" && return; }
+	# shellcheck disable=SC2086
+	$unprivileged "$P3_YOD" -sz 1 "$MP_BIN/mp_traffic" >"$dir/other" 2>&1 &
 	other=$!
 	patiently eval 'yod=$("$P3_BIN/ptlstat" $other 2>/dev/null | sed -n "s/.*(yod \([0-9]*\)): .* 1 joined,.*/\1/p"); [ "$yod" ]' ||
 		fail "no job to look at"
-	python3 -c 'import array, socket, time
-ours, theirs = socket.socketpair()
-while True:
-    try:
-        ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 253))])
-        break
-    except OSError:  # others have too many
-        time.sleep(0.1)
-print("held", flush=True)
-time.sleep(3000)' >"$dir/holder" &
-	holder=$!
-	patiently grep -q held "$dir/holder" || wrong "no descriptors are under way"
+	hold_descriptors
 	prlimit --pid "$yod" --nofile=200:
 	"$P3_BIN/ptlstat" $other >"$dir/out" 2>&1 && wrong "ptlstat has got descriptors"
 	tells "ptlstat: $other: .*more descriptors.*ulimit -n"
 	# shellcheck disable=SC2086
-	$as timeout -k 1 "$P3_LIMIT" "$P3_YOD" -sz 2 sh -c 'ulimit -S -n 200; exec "$0"' "$lives" >"$dir/out" 2>&1 &
+	$unprivileged timeout -k 1 "$P3_LIMIT" "$P3_YOD" -sz 2 sh -c 'ulimit -S -n 200; exec "$0"' "$lives" >"$dir/out" 2>&1 &
 	patiently grep -q 'warn: PtlNIInit waits: .*than the 200 of' "$dir/out" || wrong "nobody waits"
 	! grep -q '^fine' "$dir/out" || wrong "the limit has no effect"
-	kill $holder
+	kill "$holder"
 	wait $! || wrong "the job fails"
 	both_are_fine || wrong "not both ranks came to the end"
 	"$P3_BIN/ptlstat" $other >"$dir/out" 2>&1 || wrong "ptlstat gets no descriptors"
 	kill $other
-	wait $other $holder 2>/dev/null
+	wait $other "$holder" 2>/dev/null
 	jobs=$((jobs + 2))
 }
 
