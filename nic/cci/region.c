@@ -23,7 +23,7 @@ static void cci_region_end_transfers(struct p3_nic *n, uint64_t name)
 		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
 		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
 		if (x->offered)
-			x->peer->wire->cut(n, x->peer);
+			p3_far_reads_cut(n, x->peer);
 	}
 }
 

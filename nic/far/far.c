@@ -328,7 +328,7 @@ static bool far_looks_now(struct wire *w)
 	       ++w->empty % RARELY == 0;
 }
 
-static void far_poll(struct p3_nic *n)
+void p3_far_poll(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	uint64_t now = p3_now_ns();
@@ -375,7 +375,7 @@ static void far_push_flushed(struct p3_nic *n)
 
 /* Send only to the peers that this node has written to; credits wait for the next
  * pass. */
-static void far_flush(struct p3_nic *n)
+void p3_far_flush(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	bool sends = false;
@@ -420,7 +420,7 @@ static uint64_t far_next_pass(const struct p3_nic *n)
 }
 
 /* Return true if frames or packets may come, for which only passes look. */
-static bool far_waits(const struct p3_nic *n)
+bool p3_far_waits(const struct p3_nic *n)
 {
 	return n->conf.far->streams || far_wire_of(n)->far.links;
 }
@@ -449,12 +449,12 @@ static bool far_set_timer(struct wire *w, uint64_t at)
 	return timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0;
 }
 
-static int far_news(const struct p3_nic *n)
+int p3_far_news(const struct p3_nic *n)
 {
 	return far_wire_of(n)->ep;
 }
 
-static int far_arm(struct p3_nic *n)
+int p3_far_arm(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	w->busy = true;
@@ -478,7 +478,7 @@ static int far_arm(struct p3_nic *n)
 		return -EAGAIN;
 	if (fd != w->news || (at != w->timer_at && !far_set_timer(w, at)))
 		return -EBADF;
-	return w->ep;
+	return 0;
 }
 
 /* ---- births and deaths ---- */
@@ -533,12 +533,12 @@ static void far_attach(struct p3_nic *n, struct p3_peer *p,
 	l->active = true;
 }
 
-/* detach and drain run in passes, as poll does, and keep errno. */
-static void far_detach(struct p3_nic *n, struct p3_peer *p)
+void p3_far_detach(struct p3_nic *n, struct p3_peer *p)
 {
+	if (p->wire != &p3_wire_far)
+		return;
 	struct wire *w = far_wire_of(n);
 	struct p3_far_link *l = far_link_of(w, p->index);
-	int saved = errno;
 	for (uint32_t i = 0; i < w->far.links; i++)
 		if (w->up[i] == p->index)
 			w->up[i] = w->up[w->far.links - 1];
@@ -546,14 +546,14 @@ static void far_detach(struct p3_nic *n, struct p3_peer *p)
 		if (w->active[i] == l)
 			far_deactivate(w, i);
 	p3_far_link_down(l);
-	errno = saved;
 }
 
-static void far_drain(struct p3_nic *n, struct p3_peer *p)
+/* This runs in passes, as poll does, and keeps errno. */
+void p3_far_drain(struct p3_nic *n, struct p3_peer *p)
 {
-	struct p3_far_link *l = far_link_of(far_wire_of(n), p->index);
 	int saved = errno;
-	if (l->up && !far_wire_of(n)->busy)
+	if (p->wire == &p3_wire_far && far_link_of(far_wire_of(n), p->index)->up &&
+		!far_wire_of(n)->busy)
 		far_take_all(n, p3_now_ns());
 	errno = saved;
 }
@@ -573,7 +573,7 @@ static uint64_t far_passes(const struct p3_nic *n, const struct p3_peer *p)
 
 /* ---- for tools ---- */
 
-static void far_show(struct p3_nic *n)
+void p3_far_show(struct p3_nic *n)
 {
 	const struct p3_far *far = &far_wire_of(n)->far;
 	p3_set(&n->count[P3_G_FAR_LINKS], far->links);
@@ -636,7 +636,7 @@ static int far_make_buffers(struct p3_far *far, uint32_t nnodes)
 	return 0;
 }
 
-static void far_stop(struct p3_nic *n)
+void p3_far_stop(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	if (w->far.ep) {
@@ -685,7 +685,7 @@ static int far_make(struct p3_nic *n, struct wire *w)
 	return rc;
 }
 
-static int far_start(struct p3_nic *n)
+int p3_far_start(struct p3_nic *n)
 {
 	struct wire *w = calloc(1, sizeof *w);
 	if (!w)
@@ -693,7 +693,7 @@ static int far_start(struct p3_nic *n)
 	n->wire_state = w;
 	int rc = far_make(n, w);
 	if (rc) {
-		far_stop(n);
+		p3_far_stop(n);
 		return rc;
 	}
 	far_post_idle(w);
@@ -707,24 +707,8 @@ uint32_t p3_nic_far_name(struct p3_nic *n, unsigned char out[P3_FAR_NAME])
 	return w ? w->far.ops->name(w->far.ep, out) : 0;
 }
 
-const struct p3_wire p3_wire_far = {
-	.start = far_start,
-	.stop = far_stop,
-	.map = far_map,
+const struct p3_wire p3_wire_far = {.map = far_map,
 	.unmap = far_unmap,
 	.attach = far_attach,
-	.detach = far_detach,
-	.drain = far_drain,
-	.poll = far_poll,
-	.flush = far_flush,
-	.waits = far_waits,
-	.news = far_news,
-	.arm = far_arm,
 	.kick = far_kick,
-	.show = far_show,
-	.passes = far_passes,
-	.can_fetch = p3_far_can_fetch,
-	.fetch = p3_far_fetch,
-	.let_go = p3_far_let_go,
-	.cut = p3_far_reads_cut,
-};
+	.passes = far_passes};

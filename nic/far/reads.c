@@ -70,6 +70,8 @@ void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far)
 /* This and fetch run in passes, and keep errno. */
 void p3_far_reads_cut(struct p3_nic *n, struct p3_peer *p)
 {
+	if (p->wire != &p3_wire_far)
+		return;
 	struct p3_far_link *l = p3_far_link_of(p);
 	struct p3_far *far = l->far;
 	int saved = errno;
@@ -84,7 +86,7 @@ void p3_far_reads_cut(struct p3_nic *n, struct p3_peer *p)
 bool p3_far_can_fetch(const struct p3_peer *p, uint64_t id)
 {
 	const struct p3_xfer *slot = p3_xfer_of_peer(p->nic, p, id);
-	return p3_far_link_of(p)->far->reads && p3_get(&slot->id) == id &&
+	return p->wire == &p3_wire_far && p3_far_link_of(p)->far->reads && p3_get(&slot->id) == id &&
 	       p3_get(&slot->heap) && p3_get(&p->theirs->slots_key);
 }
 
@@ -209,9 +211,8 @@ static void reads_end_if_over(struct p3_far_slice *s)
 	reads_give_back(s);
 }
 
-void p3_far_let_go(struct p3_peer *p, struct p3_fetch *f)
+void p3_far_let_go(struct p3_fetch *f)
 {
-	(void)p;
 	struct p3_far_slice *s = p3_item(f, struct p3_far_slice, fetch);
 	if (f->state != P3_FETCH_UNDER_WAY) {
 		reads_give_back(s);

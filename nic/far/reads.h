@@ -95,10 +95,4 @@ static inline bool p3_far_reads_are_under_way(const struct p3_far *far)
 	return far->reads && far->reads->under_way;
 }
 
-/* These are functions of wire.h. */
-bool p3_far_can_fetch(const struct p3_peer *p, uint64_t id);
-struct p3_fetch *p3_far_fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len);
-void p3_far_let_go(struct p3_peer *p, struct p3_fetch *f);
-void p3_far_reads_cut(struct p3_nic *n, struct p3_peer *p);
-
 #endif

@@ -228,8 +228,7 @@ static void peer_lose(struct p3_nic *n, struct p3_peer *p, bool died)
 {
 	P3_TRACE(about, n, (struct p3_topic){p->index, 0}, P3_TRACE_DEATH, died,
 		p->incarnation);
-	if (p->wire->drain)
-		p->wire->drain(n, p);
+	p3_far_drain(n, p);
 	p3_generic_handle(n);
 	p->going = true;
 	p3_deliver_keep_no_more(n, p);
@@ -251,8 +250,7 @@ static void peer_lose(struct p3_nic *n, struct p3_peer *p, bool died)
 	p3_ring_shut(&p->req_out);
 	p3_peer_count_alive(n, p, false);
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, 0);
-	if (p->wire->cut)
-		p->wire->cut(n, p); /* programs get their bytes back with END */
+	p3_far_reads_cut(n, p); /* programs get their bytes back with END */
 	peer_end_transfers(n, p);
 	FAULT_POINT("peer.half_lost");
 	peer_end_queues(n, p, died);
@@ -261,8 +259,7 @@ static void peer_lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		if (n->hot[i] == p)
 			n->hot[i] = n->hot[--n->nhot];
 	p->hot = false;
-	if (p->wire->detach)
-		p->wire->detach(n, p);
+	p3_far_detach(n, p);
 }
 
 void p3_peer_down_bad(struct p3_nic *n)

@@ -259,8 +259,7 @@ P3_RARE bool p3_rx_take_last(struct p3_nic *n, struct p3_peer *p, bool left)
 {
 	uint64_t w0;
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
-	if (p->wire->drain)
-		p->wire->drain(n, p);
+	p3_far_drain(n, p);
 	p3_generic_hurry(n, p);
 	for (uint32_t i = 0; i < most && !p->bad && p3_peer_is_ready(n, p); i++)
 		if (!rx_take_any(n, p) && !p3_generic_answer(n, p))

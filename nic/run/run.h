@@ -234,12 +234,6 @@ void p3_wires_stop(struct p3_nic *n);
 P3_RARE void p3_wires_poll(struct p3_nic *n);
 P3_RARE void p3_wires_flush(struct p3_nic *n);
 
-/* Return true if the wire has later work for which no peer rings the doorbell. */
-static inline bool p3_wires_wait(const struct p3_nic *n)
-{
-	return n->wired && p3_wire_far.waits(n);
-}
-
 /* (any) Return true if the wire has delivered the messages that lay in the lanes at this
  * call of p3_nic_settle(). */
 static inline bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call)
@@ -251,12 +245,11 @@ static inline bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call)
 
 /*
  * A thread that sleeps waits for the word asleep, and the kernel lets no thread wait for
- * a word and a descriptor at once.  So where a wire has a descriptor (arm of
- * nic/wire/wire.h), one more thread sleeps in epoll_wait.  When it becomes
- * readable, this thread does what a peer does after publishing: it wakes the thread of
- * this node that sleeps.  epoll reports the descriptor once, and then not before a thread
- * arms it again: the lease holder does so when it gives the lease up while
- * the word asleep is armed.
+ * a word and a descriptor at once.  So where a wire has a descriptor (p3_far_arm), one
+ * more thread sleeps in epoll_wait.  When it becomes readable, this thread does what a
+ * peer does after publishing: it wakes the thread of this node that sleeps.  epoll
+ * reports the descriptor once, and then not before a thread arms it again: the lease
+ * holder does so when it gives the lease up while the word asleep is armed.
  *
  * A NIC whose peers all share memory has no such thread (n->wire_thread is NULL).  A
  * process that gets no descriptor or thread has none either, and prints a line.  A

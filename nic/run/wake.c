@@ -90,7 +90,7 @@ void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)
 P3_RARE void p3_wires_flush(struct p3_nic *n)
 {
 	int saved = errno;
-	p3_wire_far.flush(n);
+	p3_far_flush(n);
 	errno = saved;
 }
 

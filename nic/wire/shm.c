@@ -261,7 +261,7 @@ static ssize_t shm_read_known(const struct p3_peer *p, struct iovec *here, unsig
 	return shm_is_there(p) ? got : -ESRCH;
 }
 
-static ssize_t shm_read_peer(
+ssize_t p3_shm_read_peer(
 	struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len)
 {
 	if (p->proven)
@@ -281,5 +281,4 @@ const struct p3_wire p3_wire_shm = {
 	.attach = shm_attach,
 	.kick = shm_kick,
 	.passes = shm_passes,
-	.read = shm_read_peer,
 };

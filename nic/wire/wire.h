@@ -37,19 +37,18 @@
  * Doorbells, births and deaths are the machine's and do not travel on the wire.
  *
  * Each peer has a wire (p->wire), which both nodes of the pair choose alike, and which
- * does not change while the NIC runs.  On shared memory (shm.c) the rings, entries and
- * tables are the published segments themselves: a message needs no function of the
- * wire.  The wire between hosts (nic/far/) carries frames: it is polled and flushed
- * (nic/run/run.h), and its state is n->wire_state.
+ * does not change while the NIC runs.  On shared memory the rings, entries and tables are
+ * the published segments themselves: a message needs no function of the wire.  The wire
+ * between hosts carries frames: it is polled and flushed, and its state is n->wire_state.
  *
  * map and unmap run in a host thread, start and stop when the NIC starts and stops.  The
  * lease holder calls all others.  None waits for another thread or process, and none
  * except start and map allocates.  A wire reports its writes to the medium by
  * p3_looks_add(), so that sleeping readers are woken, and its reads by n->worked.
  *
- * A wire that needs passes for which no peer rings the doorbell has arm, a descriptor
- * for the node's threads to sleep on (nic/run/run.h).  While there is none, waits
- * makes sleeps short.
+ * The wire between hosts needs passes for which no peer rings the doorbell: arm gives a
+ * descriptor for the node's threads to sleep on (nic/run/run.h).  While there is none,
+ * waits makes sleeps short.
  */
 #ifndef P3_NIC_WIRE_H
 #define P3_NIC_WIRE_H
@@ -71,6 +70,9 @@ struct p3_lane {
 	struct p3_cell *req_out, *rsp_out, *req_in, *rsp_in;
 };
 
+#define P3_FETCH_LEAST 16384u  /* least bytes of a transfer that is fetched */
+#define P3_FETCH_MOST  262144u /* most bytes of one fetch */
+
 /* Bytes of a peer's transfer that the wire reads into memory of its own. */
 struct p3_fetch {
 	struct p3_fetch *next; /* for the pull */
@@ -80,12 +82,8 @@ struct p3_fetch {
 	const struct p3_xfer *slot; /* the transfer's slot, for WIRE F */
 };
 
-/* A node may have peers on both wires at once. */
+/* What both wires do for a peer, each in its own way.  A node may have peers on both. */
 struct p3_wire {
-	/* Start: conf, layout, published segment and all p->wire are there, no peer yet.
-	 * Return 0 or -errno.  NULL, as for stop: there is nothing to do. */
-	int (*start)(struct p3_nic *n);
-	void (*stop)(struct p3_nic *n);
 	/* (any) Map what a peer's descriptors refer to, and check its header; set base,
 	 * page, doorbell_at and view of info.  Return 0, or -errno; unmap also what a
 	 * failed call has mapped. */
@@ -96,78 +94,75 @@ struct p3_wire {
 	 * credits in mine. */
 	void (*attach)(struct p3_nic *n, struct p3_peer *p,
 		const struct p3_peer_info *info, struct p3_lane *lane_out);
-	/* Detach a peer that ends; before that, drain takes all its messages.  NULL:
-	 * there is nothing to do. */
-	void (*detach)(struct p3_nic *n, struct p3_peer *p);
-	void (*drain)(struct p3_nic *n, struct p3_peer *p);
-	/* Called at the beginning of each pass.  NULL: this wire needs no polling. */
-	void (*poll)(struct p3_nic *n);
-	/* Send all published messages, before each look at the words of sleeping
-	 * nodes. */
-	void (*flush)(struct p3_nic *n);
-	/* Return true if the wire has later work for which no peer rings the doorbell. */
-	bool (*waits)(const struct p3_nic *n);
-	/* Return the wire's descriptor, or -errno: there is none.  start opens it, and it
-	 * does not change while the NIC runs.  A wire with poll has this function, and
-	 * arm. */
-	int (*news)(const struct p3_nic *n);
-	/*
-	 * Make the wire's descriptor show when the wire needs the next pass.  It is
-	 * called after the last pass before a thread sleeps, and after each change while
-	 * one sleeps.  Return the descriptor, which becomes readable then at the latest,
-	 * and stays so until the next call.  Return -EAGAIN if the wire needs a pass at
-	 * once, so that no thread shall sleep; after the pass it must not be -EAGAIN
-	 * again for the same work.  Other errors mean that there is no descriptor, or
-	 * that it is gone for good.
-	 */
-	int (*arm)(struct p3_nic *n);
 	/* Make the peer's firmware run, or a sleeping thread of it look. */
 	void (*kick)(struct p3_nic *n, struct p3_peer *p);
-	/* Copy the gauges of the wire to the counters of the node.  NULL: there are
-	 * none. */
-	void (*show)(struct p3_nic *n);
 	/* Return the number of passes that the peer's firmware has made, as far as this
 	 * node knows. */
 	uint64_t (*passes)(const struct p3_nic *n, const struct p3_peer *p);
-	/*
-	 * Read bytes at an address in the peer's memory into here[1] to here[k]; here[0]
-	 * is the wire's to use.  Return the number of bytes, or -errno; -ESRCH: the
-	 * process is not the peer any more.  NULL: the wire cannot read memory, so long
-	 * transfers use windows.
-	 */
-	ssize_t (*read)(struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at,
-		uint64_t len);
-	/*
-	 * Begin to read len bytes, at most P3_FETCH_MOST, from byte `at` of the peer's
-	 * transfer on.  Return the fetch, or NULL: later.  Its state changes in poll.
-	 * let_go gives a fetch in any state back; while one that was under way is not
-	 * over, the peer sees no later message of this node, since it may then do with
-	 * the bytes' memory as it likes.  can_fetch returns true if the peer has offered
-	 * this transfer.  NULL: the wire fetches nothing.
-	 */
-	bool (*can_fetch)(const struct p3_peer *p, uint64_t id);
-	struct p3_fetch *(*fetch)(
-		struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len);
-	void (*let_go)(struct p3_peer *p, struct p3_fetch *f);
-	/*
-	 * End all fetches of the pair that are under way, on both sides.  Call this after
-	 * the ids of transfers were taken back and before their bytes are, unless the
-	 * peer has said that it has read them: the peer reads nothing of them any more.
-	 * No message is lost.  NULL: the wire fetches nothing.
-	 */
-	void (*cut)(struct p3_nic *n, struct p3_peer *p);
 };
 
-#define P3_FETCH_LEAST 16384u  /* least bytes of a transfer that is fetched */
-#define P3_FETCH_MOST  262144u /* most bytes of one fetch */
+/* ---- shared memory, between nodes of one machine (nic/wire/shm.c) ---- */
 
-/* Shared memory, between nodes of one machine (nic/wire/shm.c). */
 extern const struct p3_wire p3_wire_shm;
+/*
+ * Read bytes at an address in the peer's memory into here[1] to here[k]; here[0] is this
+ * function's to use.  Return the number of bytes, or -errno; -ESRCH: the process is not
+ * the peer any more.
+ */
+ssize_t p3_shm_read_peer(
+	struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len);
 /* Read a process's memory.  Return the number of bytes, or -errno.  The program's errno
  * keeps its value. */
 ssize_t p3_shm_read(uint32_t os_pid, const struct iovec *here, unsigned k,
 	const struct iovec *there, unsigned l);
-/* Another host, behind an endpoint (nic/far/far.c). */
+
+/* ---- another host, behind an endpoint (nic/far/far.c, nic/far/reads.c) ---- */
+
 extern const struct p3_wire p3_wire_far;
+/* Start: conf, layout, published segment and all p->wire are there, no peer yet.  Return
+ * 0 or -errno. */
+int p3_far_start(struct p3_nic *n);
+void p3_far_stop(struct p3_nic *n);
+/* Send all published messages, before each look at the words of sleeping nodes; poll,
+ * at the beginning of each pass, also takes what has come. */
+void p3_far_flush(struct p3_nic *n);
+void p3_far_poll(struct p3_nic *n);
+/* Take all messages of a peer that ends, and then detach it.  These, and cut, do nothing
+ * for a peer of the other wire. */
+void p3_far_drain(struct p3_nic *n, struct p3_peer *p);
+void p3_far_detach(struct p3_nic *n, struct p3_peer *p);
+/* Return true if the wire has later work for which no peer rings the doorbell. */
+bool p3_far_waits(const struct p3_nic *n);
+/* Return the wire's descriptor, or -errno: there is none.  start opens it, and it does
+ * not change while the NIC runs. */
+int p3_far_news(const struct p3_nic *n);
+/*
+ * Make the wire's descriptor show when the wire needs the next pass.  It is called after
+ * the last pass before a thread sleeps, and after each change while one sleeps.  Return
+ * 0: the descriptor becomes readable then at the latest, and stays so until the next
+ * call.  Return -EAGAIN if the wire needs a pass at once, so that no thread shall sleep;
+ * after the pass it must not be -EAGAIN again for the same work.  Other errors mean that
+ * there is no descriptor, or that it is gone for good.
+ */
+int p3_far_arm(struct p3_nic *n);
+/* Copy the gauges of the wire to the counters of the node. */
+void p3_far_show(struct p3_nic *n);
+
+/*
+ * Begin to read len bytes, at most P3_FETCH_MOST, from byte `at` of the peer's transfer
+ * on.  Return the fetch, or NULL: later.  Its state changes in poll.  let_go gives a
+ * fetch in any state back; while one that was under way is not over, the peer sees no
+ * later message of this node, since it may then do with the bytes' memory as it likes.
+ * can_fetch returns true if the peer, of any wire, has offered this transfer.
+ */
+bool p3_far_can_fetch(const struct p3_peer *p, uint64_t id);
+struct p3_fetch *p3_far_fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len);
+void p3_far_let_go(struct p3_fetch *f);
+/*
+ * End all fetches of the pair that are under way, on both sides.  Call this after the ids
+ * of transfers were taken back and before their bytes are, unless the peer has said that
+ * it has read them: the peer reads nothing of them any more.  No message is lost.
+ */
+void p3_far_reads_cut(struct p3_nic *n, struct p3_peer *p);
 
 #endif

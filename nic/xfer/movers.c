@@ -371,7 +371,7 @@ static ssize_t cma_read(
 	for (unsigned i = 1; i <= k; i++)
 		room += here[i].iov_len;
 	struct p3_peer *p = pull->peer;
-	ssize_t got = p->wire->read(p, here, k, pull->addr + at, room);
+	ssize_t got = p3_shm_read_peer(p, here, k, pull->addr + at, room);
 	FAULT_POINT("cma.read");
 	if (start && got >= (ssize_t)P3_SLICE_LEAST)
 		cma_learn(n, (uint64_t)got, p3_now_ns() - start);
@@ -677,10 +677,8 @@ enum p3_moved p3_xfer_move_direct(struct p3_nic *n, struct p3_pull *pull)
 
 bool p3_xfer_may_fetch(const struct p3_pull *pull)
 {
-	const struct p3_wire *wire = pull->peer->wire;
-	return wire->can_fetch && pull->length >= P3_FETCH_LEAST &&
-	       pull->failures < P3_FETCH_FAILS &&
-	       wire->can_fetch(pull->peer, pull->xfer_id);
+	return pull->length >= P3_FETCH_LEAST && pull->failures < P3_FETCH_FAILS &&
+	       p3_far_can_fetch(pull->peer, pull->xfer_id);
 }
 
 void p3_xfer_leave_fetches(struct p3_pull *pull)
@@ -688,7 +686,7 @@ void p3_xfer_leave_fetches(struct p3_pull *pull)
 	while (pull->fetches) {
 		struct p3_fetch *f = pull->fetches;
 		pull->fetches = f->next;
-		pull->peer->wire->let_go(pull->peer, f);
+		p3_far_let_go(f);
 	}
 }
 
@@ -745,7 +743,7 @@ static enum p3_moved fetch_take_first(struct p3_nic *n, struct p3_pull *pull)
 	p3_region_write(&pull->span.region, pull->span.offset + f->at, f->bytes, len);
 	pull->done += len;
 	pull->fetches = f->next;
-	pull->peer->wire->let_go(pull->peer, f);
+	p3_far_let_go(f);
 	slice_count(n, pull, len, &n->count[P3_C_FETCHED_BYTES]);
 	return P3_MOVED;
 }
@@ -774,8 +772,8 @@ static void fetch_ask(struct p3_pull *pull)
 		under_way++;
 	while (under_way++ < P3_FETCHES && pull->asked < pull->end) {
 		uint64_t to = fetch_end_of_next(pull), from = pull->asked;
-		struct p3_fetch *f = pull->peer->wire->fetch(
-			pull->peer, pull->xfer_id, from, to - from);
+		struct p3_fetch *f =
+			p3_far_fetch(pull->peer, pull->xfer_id, from, to - from);
 		if (!f)
 			break;
 		f->next = NULL;

@@ -206,6 +206,6 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
 		p3_span_forget(&x->span);
 		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
 		if (x->offered)
-			x->peer->wire->cut(n, x->peer);
+			p3_far_reads_cut(n, x->peer);
 	}
 }

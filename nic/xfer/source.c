@@ -173,7 +173,7 @@ void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	p3_release(&x->pub->id, 0); /* XFER.1 */
 	if (p3_unlikely(x->offered))
-		x->peer->wire->cut(n, x->peer);
+		p3_far_reads_cut(n, x->peer);
 	p3_list_del(&x->link);
 	window_free(n, x);
 	x->span.region = (struct p3_region){0};

@@ -29,7 +29,7 @@ static bool host_rests(const struct p3_generic *g)
 static bool is_delivered(struct p3_nic *nic, bool works, uint32_t *call)
 {
 	if (!nic->conf.far)
-		return !p3_wires_wait(nic);
+		return true;
 	if (works)
 		*call = 0;
 	else if (!*call)
