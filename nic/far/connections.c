@@ -25,15 +25,12 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define MOST_IN               2048u /* connections that others may open */
-#define FEW_IN                128u  /* the same, if the endpoint lists its sockets */
-#define MOST_WATCHED          256u
+#define SPARE_IN              64u /* connections that others may open, beside 2 a node */
 #define CONNECTIONS_LOOK_EACH 64u /* polls for a look at the queue of events */
 
 enum state { NONE, CONNECTING, UP, REFUSED };
@@ -56,10 +53,9 @@ struct conn {
 struct p3_connections {
 	struct fid_pep *pep;
 	struct fid_eq *eq;
-	int news;         /* descriptor of eq, in the set e->news */
 	uint32_t polls;   /* since the last look at eq */
 	uint32_t opening; /* connections that are neither up nor refused */
-	uint32_t nin;
+	uint32_t nin, most_in;
 	struct conn *in;   /* a list */
 	struct conn **out; /* an array of nout */
 	uint32_t nout;
@@ -187,16 +183,14 @@ static void conns_drop(struct p3_connections *cs, struct conn *c)
 /* Make room for one more connection: close the oldest one over which this node does not
  * send, so that unauthenticated ones do not keep peers out.  Return true if there is
  * room. */
-static bool conns_make_room(struct p3_endpoint *e)
+static bool conns_make_room(struct p3_connections *cs)
 {
-	struct p3_connections *cs = e->conns;
-	uint32_t most = e->lists_sockets ? FEW_IN : MOST_IN;
 	struct conn *oldest = NULL;
-	for (struct conn *c = cs->nin < most ? NULL : cs->in; c; c = c->next)
+	for (struct conn *c = cs->nin < cs->most_in ? NULL : cs->in; c; c = c->next)
 		oldest = c->pair ? oldest : c;
 	if (oldest)
 		conns_drop(cs, oldest);
-	return cs->nin < most;
+	return cs->nin < cs->most_in;
 }
 
 /* Accept a connection.  Once it has an endpoint, that has the request: closing it turns
@@ -210,7 +204,7 @@ static void conns_accept_from(struct p3_endpoint *e, struct fi_info *info,
 		c->in = true;
 		memcpy(&c->node, data, sizeof c->node);
 	}
-	if (!c || !c->in || !conns_make_room(e) || conns_open_ep(e, c, info) ||
+	if (!c || !c->in || !conns_make_room(cs) || conns_open_ep(e, c, info) ||
 		fi_accept(c->ep, NULL, 0)) {
 		if (c && c->ep)
 			conns_close_ep(c);
@@ -362,76 +356,39 @@ int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 
 /* ---- sleeping ---- */
 
-/* Let the set e->news report the next event of fd, once.  Between two calls the kernel
- * need not pass events on from set to set, which takes a third of the time of a
+/* Let the set e->news report the next event of each queue, once.  Between two calls the
+ * kernel need not pass events on from set to set, which takes a third of the time of a
  * message. */
-static int conns_watch(struct p3_endpoint *e, int op, int fd, bool out)
+static int conns_watch(struct p3_endpoint *e, int op)
 {
-	struct epoll_event ev = {
-		.events = EPOLLIN | EPOLLONESHOT | (out ? EPOLLOUT : 0u)};
-	return epoll_ctl(e->news, op, fd, &ev) ? -errno : 0;
-}
-
-static int conns_watch_or_add(struct p3_endpoint *e, int fd, bool out)
-{
-	int rc = conns_watch(e, EPOLL_CTL_MOD, fd, out);
-	return rc == -ENOENT ? conns_watch(e, EPOLL_CTL_ADD, fd, out) : rc;
-}
-
-/* Return true if a descriptor is a socket to another node.  The others are of libfabric's
- * own wake-ups, which may stay readable for ever. */
-static bool conns_is_peers(int fd)
-{
-	int domain;
-	socklen_t len = sizeof domain;
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
-	       domain != AF_UNIX;
-}
-
-/* Watch the sockets of the queue of completions. */
-static int conns_watch_sockets(struct p3_endpoint *e)
-{
-	struct pollfd fds[MOST_WATCHED];
-	struct fi_wait_pollfd wait = {.nfds = MOST_WATCHED, .fd = fds};
-	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &wait);
-	for (size_t i = 0; !rc && i < wait.nfds; i++)
-		if (conns_is_peers(fds[i].fd))
-			rc = conns_watch_or_add(e, fds[i].fd, fds[i].events & POLLOUT);
+	struct fid *const queue[2] = {&e->cq->fid, &e->conns->eq->fid};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLONESHOT};
+	int fd, rc = 0;
+	for (int i = 0; !rc && i < 2; i++) {
+		rc = fi_control(queue[i], FI_GETWAIT, &fd);
+		rc = rc ? rc : epoll_ctl(e->news, op, fd, &ev) ? -errno : 0;
+	}
 	return rc;
-}
-
-static int conns_watch_completions(struct p3_endpoint *e)
-{
-	int fd;
-	if (e->lists_sockets)
-		return conns_watch_sockets(e);
-	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &fd);
-	return rc ? rc : conns_watch_or_add(e, fd, false);
 }
 
 static int conns_open_news(struct p3_endpoint *e)
 {
 	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	return e->news < 0 ? -errno
-			   : fi_control(&e->conns->eq->fid, FI_GETWAIT, &e->conns->news);
+	return e->news < 0 ? -errno : conns_watch(e, EPOLL_CTL_ADD);
 }
 
 int p3_conns_arm(struct p3_endpoint *e)
 {
-	struct p3_connections *cs = e->conns;
-	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
+	struct fid *queue[2] = {&e->cq->fid, &e->conns->eq->fid};
 	conns_look(e);
-	int rc = fi_trywait(e->fabric, what, 2);
-	if (!rc)
-		rc = conns_watch_completions(e) ? -EBADF
-						: conns_watch_or_add(e, cs->news, false);
-	rc = p3_fabric_error(rc);
+	int rc = fi_trywait(e->fabric, queue, 2);
+	rc = p3_fabric_error(rc ? rc : conns_watch(e, EPOLL_CTL_MOD));
 	return rc ? rc : e->news;
 }
 
 /* ---- opening and closing ---- */
 
-int p3_conns_open(struct p3_endpoint *e, uint32_t buffers)
+int p3_conns_open(struct p3_endpoint *e, uint32_t nnodes, uint32_t buffers)
 {
 	struct fi_eq_attr eq = {.wait_obj = FI_WAIT_FD};
 	struct fi_rx_attr rx = *e->info->rx_attr;
@@ -440,6 +397,7 @@ int p3_conns_open(struct p3_endpoint *e, uint32_t buffers)
 	if (!cs)
 		return -FI_ENOMEM;
 	e->conns = cs;
+	cs->most_in = 2 * nnodes + SPARE_IN;
 	rx.size = buffers;
 	int rc = fi_eq_open(e->fabric, &eq, &cs->eq, NULL);
 	rc = rc ? rc : conns_open_news(e);

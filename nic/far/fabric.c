@@ -22,7 +22,6 @@
 
 #define FABRIC_FILE_NAME "libfabric.so.1"
 #define VERSION          FI_VERSION(1, 17)
-#define FEW              32u /* nodes whose sockets poll() can look at */
 #define FABRIC_SPARE                                                                     \
 	128u /* room in the queue of completions beyond one for each buffer */
 #define READS (FI_RMA | FI_READ | FI_REMOTE_READ)
@@ -128,18 +127,19 @@ static int fabric_open_datagrams(struct p3_endpoint *e)
 
 /* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
  * which are those of errno up to a point. */
-static int fabric_open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
+static int fabric_open_all(
+	struct p3_endpoint *e, uint32_t nnodes, uint32_t sends, uint32_t posts)
 {
 	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
-		.wait_obj = e->lists_sockets ? FI_WAIT_POLLFD : FI_WAIT_FD,
+		.wait_obj = FI_WAIT_FD,
 		.size = sends + posts + FABRIC_SPARE};
 	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
 	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
 	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
 	if (rc)
 		return rc;
-	return conns ? p3_conns_open(e, posts) : fabric_open_datagrams(e);
+	return conns ? p3_conns_open(e, nnodes, posts) : fabric_open_datagrams(e);
 }
 
 static void fabric_close_one(struct fid *what)
@@ -201,8 +201,7 @@ static int fabric_open_end(const struct p3_far_conf *conf, uint32_t node, uint32
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
 	rc = fabric_find_provider(conf, sends, posts, &e->info);
-	e->lists_sockets = !rc && nnodes <= FEW && e->info->ep_attr->type == FI_EP_MSG;
-	rc = rc ? rc : fabric_open_all(e, sends, posts);
+	rc = rc ? rc : fabric_open_all(e, nnodes, sends, posts);
 	if (!rc) {
 		*ep_out = e;
 		return 0;

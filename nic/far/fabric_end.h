@@ -29,9 +29,6 @@ struct p3_endpoint {
 	struct fid_ep *ep;            /* datagrams only */
 	struct fid_ep *rx;            /* it, or what all connections share */
 	struct p3_connections *conns; /* NULL: datagrams */
-	/* Connections of few nodes: the queue of completions lists its sockets, and has
-	 * no descriptor, which would cost a third of the time of a short message. */
-	bool lists_sockets;
 	int news;      /* descriptor that is readable when poll may have events */
 	uint32_t node; /* index of this node */
 	uint32_t name_len;
@@ -42,7 +39,7 @@ struct p3_endpoint {
 
 /* Listen, and prepare to receive.  Return 0 or a negative number of libfabric's errors;
  * close frees what there is, before the endpoint's other objects. */
-int p3_conns_open(struct p3_endpoint *e, uint32_t buffers);
+int p3_conns_open(struct p3_endpoint *e, uint32_t nnodes, uint32_t buffers);
 void p3_conns_close(struct p3_endpoint *e);
 
 /* Return what p3_endpoint_ops says of a failed call of libfabric. */
