@@ -382,13 +382,12 @@ int p3_conns_arm(struct p3_endpoint *e)
 	struct fid *queue[2] = {&e->cq->fid, &e->conns->eq->fid};
 	conns_look(e);
 	int rc = fi_trywait(e->fabric, queue, 2);
-	rc = p3_fabric_error(rc ? rc : conns_watch(e, EPOLL_CTL_MOD));
-	return rc ? rc : e->news;
+	return p3_fabric_error(rc ? rc : conns_watch(e, EPOLL_CTL_MOD));
 }
 
 /* ---- opening and closing ---- */
 
-int p3_conns_open(struct p3_endpoint *e, uint32_t nnodes, uint32_t buffers)
+int p3_conns_open(struct p3_endpoint *e, uint32_t nnodes)
 {
 	struct fi_eq_attr eq = {.wait_obj = FI_WAIT_FD};
 	struct fi_rx_attr rx = *e->info->rx_attr;
@@ -398,7 +397,7 @@ int p3_conns_open(struct p3_endpoint *e, uint32_t nnodes, uint32_t buffers)
 		return -FI_ENOMEM;
 	e->conns = cs;
 	cs->most_in = 2 * nnodes + SPARE_IN;
-	rx.size = buffers;
+	rx.size = P3_FAR_POSTED;
 	int rc = fi_eq_open(e->fabric, &eq, &cs->eq, NULL);
 	rc = rc ? rc : conns_open_news(e);
 	rc = rc ? rc : fi_srx_context(e->domain, &rx, &e->rx, NULL);

@@ -9,11 +9,10 @@
  * endpoint may be sockets (stream.c), a provider of libfabric (fabric.c), or queues in
  * one process (tests).
  *
- *	a buffer of the far wire
- *	  --send-->  the endpoint has it  --poll: SENT or FAILED-->      it is free
- *	  --post-->  the endpoint has it  --poll: RECEIVED or FAILED-->  it is free
+ *	an operation of the far wire, on one of its buffers, or a read
+ *	  --send, post or read-->  the endpoint has it  --poll: an event-->  it is free
  *
- * Each buffer that send or post has taken comes back through poll once, or never after
+ * Each operation that the endpoint has taken comes back through poll once, or never after
  * close.  If loses_buffers is set, a buffer that was sent may also be lost with its
  * connection.
  *
@@ -36,13 +35,20 @@
 #define P3_FAR_CELLS (2 * P3_CHUNK_LEN / P3_CELL + 16)
 #define P3_FAR_BYTES (64 + 64 * P3_FAR_CELLS)
 
+#define P3_FAR_BUFFERS 128u /* for frames to send, beyond those of each link (link.h) */
+#define P3_FAR_POSTED  64u  /* for frames that come */
+
+/* An operation that an endpoint has taken. */
+struct p3_far_op {
+	uint64_t space[12]; /* for the endpoint */
+	enum { P3_FAR_SEND, P3_FAR_RECEIVE, P3_FAR_READ } kind;
+};
+
 /* Memory for one frame. */
 struct p3_far_buffer {
-	uint64_t space[12];         /* for the endpoint while it has the buffer */
-	bool is_read;               /* false (struct p3_far_read) */
-	struct p3_far_buffer *next; /* in a list of the far wire */
+	struct p3_far_op op;        /* P3_FAR_SEND or P3_FAR_RECEIVE */
+	struct p3_far_buffer *next; /* in a list of who has it */
 	uint32_t node;              /* to send: the peer that the frame goes to */
-	bool receives;              /* it is for receiving, else for sending */
 	bool held;                  /* its frame waits for an acknowledgement */
 	bool lent;                  /* the endpoint has it */
 	uint64_t lent_ns;           /* time when the endpoint took it */
@@ -52,8 +58,7 @@ struct p3_far_buffer {
 
 /* A read of another node's memory. */
 struct p3_far_read {
-	uint64_t space[12]; /* for the endpoint until poll reports the read */
-	bool is_read;       /* true */
+	struct p3_far_op op; /* P3_FAR_READ */
 	void *to;
 	uint64_t len;
 	uint64_t key;  /* of the owner's bytes */
@@ -73,17 +78,11 @@ struct p3_far_region {
 	uint32_t uses; /* connections that send its bytes now */
 };
 
+/* An operation is over. */
 struct p3_far_event {
-	enum {
-		P3_FAR_RECEIVED,
-		P3_FAR_SENT,
-		P3_FAR_FAILED,
-		P3_FAR_READ,
-		P3_FAR_READ_FAILED
-	} what;
-	struct p3_far_buffer *buffer; /* NULL: a read */
-	struct p3_far_read *read;
-	uint32_t len; /* RECEIVED: bytes in the buffer */
+	struct p3_far_op *op;
+	bool failed;
+	uint32_t len; /* P3_FAR_RECEIVE: bytes in the buffer */
 };
 
 enum p3_far_reads_kind {
@@ -99,10 +98,9 @@ struct p3_endpoint_ops {
 	/* Frames come unchanged, and from the node that they name, though perhaps of an
 	 * earlier life of it. */
 	bool authenticates;
-	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return
-	 * 0, or -errno after an error line. */
+	/* Open an endpoint of a node.  Return 0, or -errno after an error line. */
 	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-		uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out);
+		struct p3_endpoint **ep_out);
 	void (*close)(struct p3_endpoint *ep);
 	/* Write the name by which others find this endpoint.  Return its length. */
 	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);
@@ -129,9 +127,9 @@ struct p3_endpoint_ops {
 	/* Return the descriptor that arm makes readable later, or -errno.  It does not
 	 * change. */
 	int (*news)(const struct p3_endpoint *ep);
-	/* Make the descriptor readable when poll has news, and return it; -EAGAIN if poll
-	 * has some now; -ENOSPC if it does not show all news, so that poll must look
-	 * again after a while; or another -errno. */
+	/* Make the descriptor readable when poll has news.  Return 0; -EAGAIN if poll has
+	 * some now; -ENOSPC if the descriptor does not show all news, so that poll must
+	 * look again after a while; or another -errno. */
 	int (*arm)(struct p3_endpoint *ep);
 	/* Remote reads; NULL: there are none. */
 	enum p3_far_reads_kind (*reads)(const struct p3_endpoint *ep);

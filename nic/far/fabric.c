@@ -26,15 +26,9 @@
 	128u /* room in the queue of completions beyond one for each buffer */
 #define READS (FI_RMA | FI_READ | FI_REMOTE_READ)
 
-_Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_buffer *)0)->space),
-	"a provider may use that much of each buffer");
-_Static_assert(offsetof(struct p3_far_buffer, space) == 0, "the context is the buffer");
-_Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_read *)0)->space) &&
-		       offsetof(struct p3_far_read, space) == 0,
-	"also for a read");
-_Static_assert(
-	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
-	"a context shows what it is");
+_Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_op *)0)->space) &&
+		       offsetof(struct p3_far_op, space) == 0,
+	"a provider may use that much of the context, which is the operation");
 
 /* ---- the library ---- */
 
@@ -87,8 +81,8 @@ static int fabric_load(void)
 /* ---- opening ---- */
 
 /* Ask for the provider with these abilities, and for no more than is used. */
-static struct fi_info *fabric_ask(const struct p3_far_conf *conf, uint32_t sends,
-	uint32_t posts, enum fi_ep_type type, uint64_t caps)
+static struct fi_info *fabric_ask(
+	const struct p3_far_conf *conf, enum fi_ep_type type, uint64_t caps)
 {
 	struct fi_info *hints = fi.dupinfo(NULL);
 	if (!hints)
@@ -102,8 +96,8 @@ static struct fi_info *fabric_ask(const struct p3_far_conf *conf, uint32_t sends
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	hints->tx_attr->size = sends;
-	hints->rx_attr->size = posts;
+	hints->tx_attr->size = P3_FAR_BUFFERS;
+	hints->rx_attr->size = P3_FAR_POSTED;
 	hints->fabric_attr->prov_name = strdup(conf->provider);
 	return hints;
 }
@@ -127,19 +121,18 @@ static int fabric_open_datagrams(struct p3_endpoint *e)
 
 /* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
  * which are those of errno up to a point. */
-static int fabric_open_all(
-	struct p3_endpoint *e, uint32_t nnodes, uint32_t sends, uint32_t posts)
+static int fabric_open_all(struct p3_endpoint *e, uint32_t nnodes)
 {
 	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
 		.wait_obj = FI_WAIT_FD,
-		.size = sends + posts + FABRIC_SPARE};
+		.size = P3_FAR_BUFFERS + P3_FAR_POSTED + FABRIC_SPARE};
 	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
 	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
 	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
 	if (rc)
 		return rc;
-	return conns ? p3_conns_open(e, nnodes, posts) : fabric_open_datagrams(e);
+	return conns ? p3_conns_open(e, nnodes) : fabric_open_datagrams(e);
 }
 
 static void fabric_close_one(struct fid *what)
@@ -162,11 +155,11 @@ static void fabric_close_end(struct p3_endpoint *e)
 	free(e);
 }
 
-static int fabric_find_type(const struct p3_far_conf *conf, uint32_t sends,
-	uint32_t posts, enum fi_ep_type type, uint64_t caps, struct fi_info **info_out)
+static int fabric_find_type(const struct p3_far_conf *conf, enum fi_ep_type type,
+	uint64_t caps, struct fi_info **info_out)
 {
 	uint64_t flags = conf->address ? FI_SOURCE : 0;
-	struct fi_info *hints = fabric_ask(conf, sends, posts, type, caps);
+	struct fi_info *hints = fabric_ask(conf, type, caps);
 	if (!hints)
 		return -ENOMEM;
 	int rc = fi.getinfo(VERSION, conf->address, NULL, flags, hints, info_out);
@@ -181,17 +174,16 @@ static int fabric_find_type(const struct p3_far_conf *conf, uint32_t sends,
 /* Prefer connections, which a provider of datagrams on top of them would only wrap: on
  * TCP that wrapping doubles the time of a short message.  And only connections have
  * remote reads, since only they can be cut. */
-static int fabric_find_provider(const struct p3_far_conf *conf, uint32_t sends,
-	uint32_t posts, struct fi_info **info_out)
+static int fabric_find_provider(const struct p3_far_conf *conf, struct fi_info **info_out)
 {
 	uint64_t reads = FI_MSG | READS;
-	int rc = fabric_find_type(conf, sends, posts, FI_EP_MSG, reads, info_out);
-	rc = rc ? fabric_find_type(conf, sends, posts, FI_EP_MSG, FI_MSG, info_out) : 0;
-	return rc ? fabric_find_type(conf, sends, posts, FI_EP_RDM, FI_MSG, info_out) : 0;
+	int rc = fabric_find_type(conf, FI_EP_MSG, reads, info_out);
+	rc = rc ? fabric_find_type(conf, FI_EP_MSG, FI_MSG, info_out) : 0;
+	return rc ? fabric_find_type(conf, FI_EP_RDM, FI_MSG, info_out) : 0;
 }
 
 static int fabric_open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
+	struct p3_endpoint **ep_out)
 {
 	int rc = fabric_load();
 	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
@@ -200,8 +192,8 @@ static int fabric_open_end(const struct p3_far_conf *conf, uint32_t node, uint32
 	e->node = node;
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
-	rc = fabric_find_provider(conf, sends, posts, &e->info);
-	rc = rc ? rc : fabric_open_all(e, nnodes, sends, posts);
+	rc = fabric_find_provider(conf, &e->info);
+	rc = rc ? rc : fabric_open_all(e, nnodes);
 	if (!rc) {
 		*ep_out = e;
 		return 0;
@@ -263,36 +255,15 @@ static int fabric_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 		fi_recv(e->rx, &b->frame, P3_FAR_BYTES, NULL, FI_ADDR_UNSPEC, b));
 }
 
-/* The flags of errors do not show it. */
-static bool fabric_is_read(const void *context)
-{
-	return ((const struct p3_far_read *)context)->is_read;
-}
-
 /* Take one completion with an error.  Return false if there is none, or if it is of no
- * buffer. */
+ * operation. */
 static bool fabric_take_error(struct p3_endpoint *e, struct p3_far_event *out)
 {
 	struct fi_cq_err_entry err = {.err_data_size = 0};
 	if (fi_cq_readerr(e->cq, &err, 0) <= 0 || !err.op_context)
 		return false;
-	if (fabric_is_read(err.op_context))
-		*out = (struct p3_far_event){
-			.what = P3_FAR_READ_FAILED, .read = err.op_context};
-	else
-		*out = (struct p3_far_event){
-			.what = P3_FAR_FAILED, .buffer = err.op_context};
+	*out = (struct p3_far_event){.op = err.op_context, .failed = true};
 	return true;
-}
-
-static struct p3_far_event fabric_event_of(const struct fi_cq_msg_entry *c)
-{
-	struct p3_far_buffer *b = c->op_context;
-	if (fabric_is_read(c->op_context))
-		return (struct p3_far_event){.what = P3_FAR_READ, .read = c->op_context};
-	return (struct p3_far_event){.what = b->receives ? P3_FAR_RECEIVED : P3_FAR_SENT,
-		.buffer = b,
-		.len = (uint32_t)c->len};
 }
 
 static uint32_t fabric_take_events(
@@ -305,7 +276,8 @@ static uint32_t fabric_take_events(
 	if (n == -FI_EAVAIL)
 		return fabric_take_error(e, out);
 	for (ssize_t i = 0; i < n; i++)
-		out[i] = fabric_event_of(&done[i]);
+		out[i] = (struct p3_far_event){
+			.op = done[i].op_context, .len = (uint32_t)done[i].len};
 	return n < 0 ? 0 : (uint32_t)n;
 }
 
@@ -319,8 +291,7 @@ static int fabric_arm(struct p3_endpoint *e)
 	struct fid *what = &e->cq->fid;
 	if (e->conns)
 		return p3_conns_arm(e);
-	int rc = p3_fabric_error(fi_trywait(e->fabric, &what, 1));
-	return rc ? rc : e->news;
+	return p3_fabric_error(fi_trywait(e->fabric, &what, 1));
 }
 
 /* ---- remote reads ---- */

@@ -39,7 +39,7 @@ struct p3_endpoint {
 
 /* Listen, and prepare to receive.  Return 0 or a negative number of libfabric's errors;
  * close frees what there is, before the endpoint's other objects. */
-int p3_conns_open(struct p3_endpoint *e, uint32_t nnodes, uint32_t buffers);
+int p3_conns_open(struct p3_endpoint *e, uint32_t nnodes);
 void p3_conns_close(struct p3_endpoint *e);
 
 /* Return what p3_endpoint_ops says of a failed call of libfabric. */

@@ -74,7 +74,7 @@ struct wire {
 	uint64_t no_defer_until; /* flush defers no message before this time */
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
-	int ep, timer, news; /* descriptors: of the set, and in it */
+	int ep, timer; /* descriptors: of the set, and in it */
 	p3_fd_id timer_file;
 	uint64_t timer_at; /* time that the timer shows, or UINT64_MAX for none */
 };
@@ -125,10 +125,10 @@ static struct p3_far_link *far_link_for(
 	return l && far_is_open(l) ? l : NULL;
 }
 
-static void far_take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+static void far_take(
+	struct p3_nic *n, const struct p3_frame *f, uint32_t len, uint64_t now)
 {
-	const struct p3_frame *f = &ev->buffer->frame;
-	struct p3_far_link *l = far_link_for(n, f, ev->len);
+	struct p3_far_link *l = far_link_for(n, f, len);
 	if (!l) {
 		p3_count(&n->count[P3_C_FAR_STRANGERS], 1);
 		return;
@@ -137,7 +137,7 @@ static void far_take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t n
 	n->worked = true;
 	far_activate(n, l);
 	l->carry.peer->deep = P3_DEEPEST; /* no other CPU writes to its lane */
-	if (!p3_far_link_take(n, l, f, ev->len))
+	if (!p3_far_link_take(n, l, f, len))
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
 
@@ -161,32 +161,33 @@ static void far_post_idle(struct wire *w)
 	}
 }
 
-static void far_take_back(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+static void far_take_back(
+	struct p3_nic *n, struct p3_far_buffer *b, bool failed, uint64_t now)
 {
-	struct p3_far_link *l = far_link_of(far_wire_of(n), ev->buffer->node);
-	bool failed = ev->what == P3_FAR_FAILED;
+	struct p3_far_link *l = far_link_of(far_wire_of(n), b->node);
 	l->carry.now = now;
 	if (failed)
 		p3_count(&n->count[P3_C_FAR_FAILED], 1);
-	p3_far_link_sent(l, ev->buffer, failed);
+	p3_far_link_sent(l, b, failed);
 	if (far_is_open(l))
 		far_activate(n, l);
 }
 
 static void far_on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 {
-	if (!ev->buffer) {
-		bool failed = ev->what == P3_FAR_READ_FAILED;
-		p3_far_reads_done(n, ev->read, failed);
+	struct p3_far_buffer *b = p3_item(ev->op, struct p3_far_buffer, op);
+	if (ev->op->kind == P3_FAR_READ) {
+		p3_far_reads_done(
+			n, p3_item(ev->op, struct p3_far_read, op), ev->failed);
 		return;
 	}
-	if (!ev->buffer->receives) {
-		far_take_back(n, ev, now);
+	if (ev->op->kind == P3_FAR_SEND) {
+		far_take_back(n, b, ev->failed, now);
 		return;
 	}
-	if (ev->what == P3_FAR_RECEIVED)
-		far_take(n, ev, now);
-	far_post(far_wire_of(n), ev->buffer);
+	if (!ev->failed)
+		far_take(n, &b->frame, ev->len, now);
+	far_post(far_wire_of(n), b);
 }
 
 /* Let the streams receive and send packets. */
@@ -464,21 +465,18 @@ int p3_far_arm(struct p3_nic *n)
 	p3_far_reads_recall(n, &w->far);
 	uint64_t at = far_next_pass(n);
 	far_serve_streams(w, UINT64_MAX);
-	int rc = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
-	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
+	int beside = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
+	int rc = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
 	uint64_t now = p3_now_ns();
-	if (w->ep >= 0 && (fd == -ENOSPC || rc == -ENOSPC)) {
-		fd = fd == -ENOSPC ? w->news : fd;
-		rc = rc == -ENOSPC ? 0 : rc;
-		at = at < now + BLIND_NS ? at : now + BLIND_NS;
-	}
-	if (fd < 0 || rc < 0)
-		return fd < 0 ? fd : rc;
+	if ((rc == -ENOSPC || beside == -ENOSPC) && at > now + BLIND_NS)
+		at = now + BLIND_NS;
+	if (!rc || rc == -ENOSPC)
+		rc = beside == -ENOSPC ? 0 : beside;
+	if (rc)
+		return rc;
 	if (at <= now)
 		return -EAGAIN;
-	if (fd != w->news || (at != w->timer_at && !far_set_timer(w, at)))
-		return -EBADF;
-	return 0;
+	return at == w->timer_at || far_set_timer(w, at) ? 0 : -EBADF;
 }
 
 /* ---- births and deaths ---- */
@@ -598,11 +596,11 @@ static void far_open_set(struct wire *w)
 	w->timer =
 		p3_fd_high(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 	w->timer_file = p3_fd_file(w->timer);
-	w->news = w->far.ops->news(w->far.ep);
+	int news = w->far.ops->news(w->far.ep);
 	w->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	if (w->ep < 0 || w->news < 0 || far_watch(w, w->timer) || far_watch(w, w->news) ||
+	if (w->ep < 0 || news < 0 || far_watch(w, w->timer) || far_watch(w, news) ||
 		(w->streams && far_watch(w, p3_endpoint_stream.news(w->streams)))) {
-		int why = w->news < 0 ? w->news : -errno;
+		int why = news < 0 ? news : -errno;
 		if (w->ep >= 0)
 			p3_fd_close(w->ep);
 		w->ep = why;
@@ -629,7 +627,7 @@ static int far_make_buffers(struct p3_far *far, uint32_t nnodes)
 		return -ENOMEM;
 	far->buffers = at;
 	for (uint32_t i = 0; i < P3_FAR_POSTED; i++) {
-		far->buffers[i].receives = true;
+		far->buffers[i].op.kind = P3_FAR_RECEIVE;
 		far->buffers[i].next = far->idle;
 		far->idle = &far->buffers[i];
 	}
@@ -677,8 +675,7 @@ static int far_make(struct p3_nic *n, struct wire *w)
 	w->active = calloc(n->conf.nnodes, sizeof *w->active);
 	if (!w->link || !w->up || !w->active || far_make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
-	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
-		P3_FAR_POSTED, &w->far.ep);
+	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, &w->far.ep);
 	w->far.fill = rc ? 0 : far_most_cells(&w->far);
 	if (!rc)
 		p3_far_reads_open(n, &w->far);

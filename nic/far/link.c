@@ -297,7 +297,6 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	p3_carry_reset(n, &l->carry, p, lane_out);
 	p3_gbn_init(g, &link_medium, l, link_key(self, other), link_key(other, self));
 	g->intact = l->far->ops->authenticates;
-	g->most = P3_FAR_CELLS;
 	g->fill = l->far->fill;
 	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
 	l->carry.take = link_take_frame;

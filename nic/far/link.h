@@ -44,9 +44,7 @@
 #include "nic/state.h"
 #include "nic/wire/carry.h"
 
-#define P3_FAR_BUFFERS  128u /* for frames to send, beyond those of each link */
 #define P3_FAR_OWN      4u
-#define P3_FAR_POSTED   64u  /* for frames that come */
 #define P3_FAR_PROMISED 256u /* frames that peers may send */
 #define P3_FAR_FLIGHT   16u  /* frames of a link with the endpoint */
 #define P3_FAR_FIRST    4u   /* frames that a link may send before it hears of room */

@@ -306,7 +306,7 @@ static void reads_aim_slice(struct p3_far_slice *s, char *memory, struct p3_xfer
 	s->bytes.to = s->memory;
 	s->slot.to = s->found;
 	s->bytes.owner = s->slot.owner = s;
-	s->bytes.is_read = s->slot.is_read = true;
+	s->bytes.op.kind = s->slot.op.kind = P3_FAR_READ;
 }
 
 static int reads_make(struct p3_nic *n, struct p3_far_reads *rs)

@@ -17,13 +17,9 @@
 #define ROW            4u                 /* reads of a connection in a row */
 
 _Static_assert(
-	sizeof(struct p3_record_question) <= sizeof(((struct p3_far_read *)0)->space) &&
-		offsetof(struct p3_far_read, space) == 0,
-	"a question fits into its read");
-_Static_assert(
-	sizeof(struct p3_record_item) <= sizeof(((struct p3_far_buffer *)0)->space) &&
-		offsetof(struct p3_far_buffer, space) == 0,
-	"an item fits into its buffer");
+	sizeof(struct p3_record_question) <= sizeof(((struct p3_far_op *)0)->space) &&
+		offsetof(struct p3_far_op, space) == 0,
+	"an item, or a question, fits into its operation");
 _Static_assert(offsetof(struct p3_frame, tag) == offsetof(struct p3_record_head, tag) &&
 		       offsetof(struct p3_frame, medium) ==
 			       offsetof(struct p3_record_head, is) &&
@@ -45,15 +41,8 @@ void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b)
 {
 	while (pool->done && b->n < b->most) {
 		struct p3_record_item *it = pool->done;
-		struct p3_far_event *ev = &b->out[b->n++];
-		*ev = (struct p3_far_event){.what = P3_FAR_SENT};
-		if (it->kind == P3_ITEM_ASK) {
-			ev->what = it->failed ? P3_FAR_READ_FAILED : P3_FAR_READ;
-			ev->read = (struct p3_far_read *)(void *)it;
-		} else {
-			ev->what = it->failed ? P3_FAR_FAILED : P3_FAR_SENT;
-			ev->buffer = (struct p3_far_buffer *)(void *)it;
-		}
+		b->out[b->n++] =
+			(struct p3_far_event){.op = (void *)it, .failed = it->failed};
 		pool->done = it->next;
 		if (!pool->done)
 			pool->last_done = &pool->done;
@@ -62,9 +51,8 @@ void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b)
 
 void p3_records_post(struct p3_record_pool *pool, struct p3_far_buffer *b)
 {
-	struct p3_record_item *it = (struct p3_record_item *)(void *)b->space;
-	it->next = pool->posted;
-	pool->posted = it;
+	b->next = pool->posted;
+	pool->posted = b;
 }
 
 /* Add what is to be sent. */
@@ -404,7 +392,7 @@ int p3_records_send(struct p3_record_pool *pool, struct p3_records *c)
 
 void p3_records_put(struct p3_records *c, struct p3_far_buffer *b, uint32_t len)
 {
-	struct p3_record_item *it = (struct p3_record_item *)(void *)b->space;
+	struct p3_record_item *it = (void *)&b->op;
 	*it = (struct p3_record_item){
 		.head = (struct p3_record_head *)(void *)&b->frame, .len = len};
 	it->head->is = p3_record_word(P3_RECORD_FRAME, len);
@@ -413,7 +401,7 @@ void p3_records_put(struct p3_records *c, struct p3_far_buffer *b, uint32_t len)
 
 bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
 {
-	struct p3_record_question *q = (struct p3_record_question *)(void *)r->space;
+	struct p3_record_question *q = (void *)&r->op;
 	if (c->nreads == P3_RECORD_READS)
 		return false;
 	*q = (struct p3_record_question){.item = {.head = &q->asked.head,
@@ -451,13 +439,12 @@ static void record_end_read(
 static int record_begin_frame(
 	struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
 {
-	struct p3_record_item *it = pool->posted;
 	if (!pool->frames || len < offsetof(struct p3_frame, data) || len > P3_FAR_BYTES)
 		return -EPROTO;
-	if (!it)
+	c->filling = pool->posted;
+	if (!c->filling)
 		return -EAGAIN;
-	pool->posted = it->next;
-	c->filling = (struct p3_far_buffer *)(void *)it;
+	pool->posted = c->filling->next;
 	memcpy(&c->filling->frame, &c->head, sizeof c->head);
 	c->to = (char *)&c->filling->frame + sizeof c->head;
 	c->left = len - (uint32_t)sizeof c->head;
@@ -552,8 +539,8 @@ static int record_end_record(
 			    c, &c->filling->frame.medium, len - (uint32_t)sizeof c->head))
 			return -EPROTO;
 		c->filling->frame.medium = c->node;
-		b->out[b->n++] = (struct p3_far_event){
-			.what = P3_FAR_RECEIVED, .buffer = c->filling, .len = len};
+		b->out[b->n++] =
+			(struct p3_far_event){.op = &c->filling->op, .len = len};
 		c->filling = NULL;
 		pool->came++;
 		FAULT_POINT("remote.frame_taken");

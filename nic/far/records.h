@@ -67,7 +67,7 @@ struct p3_record_head {
 	uint64_t is;           /* its kind and length: p3_record_word() */
 };
 
-/* A record to be sent.  It lies in its frame's buffer, in its read, or in p3_control. */
+/* A record to be sent.  It lies in the p3_far_op of its frame or read, or in p3_control. */
 struct p3_record_item {
 	struct p3_record_item *next;
 	struct p3_record_head *head; /* the bytes follow it */
@@ -179,7 +179,7 @@ struct p3_records {
 /* The lists, the stage and the regions that all connections of an endpoint share. */
 struct p3_record_pool {
 	struct p3_record_item *done, **last_done; /* to be reported */
-	struct p3_record_item *posted;
+	struct p3_far_buffer *posted;
 	struct p3_records *from; /* whose bytes the stage has; NULL: it is empty */
 	uint32_t at, end;        /* those bytes */
 	bool frames;             /* a NIC takes them: its endpoint is the streams */

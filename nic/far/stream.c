@@ -415,7 +415,7 @@ static int stream_arm(struct p3_endpoint *e)
 	stream_tell_news(e);
 	if (e->pool.done || e->pool.from || stream_is_looking(e))
 		return -EAGAIN;
-	return e->nhot ? -ENOSPC : e->set;
+	return e->nhot ? -ENOSPC : 0;
 }
 
 /* ---- names: a peer's connection is known by its index ---- */
@@ -488,12 +488,10 @@ static void stream_cut(struct p3_endpoint *e, uint64_t to)
 /* ---- a NIC starts and stops ---- */
 
 static int stream_open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
+	struct p3_endpoint **ep_out)
 {
 	(void)node;
 	(void)nnodes;
-	(void)sends;
-	(void)posts;
 	*ep_out = conf->streams;
 	conf->streams->pool.frames = true;
 	return 0;

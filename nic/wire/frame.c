@@ -18,7 +18,6 @@ void p3_gbn_init(struct p3_gbn *g, const struct p3_gbn_medium *medium, void *arg
 		.told = P3_FRAME_START,
 		.key_out = key_out,
 		.key_in = key_in,
-		.most = P3_FRAME_CELLS,
 		.fill = P3_FRAME_CELLS,
 		.medium = medium,
 		.arg = arg};
@@ -216,7 +215,7 @@ static void gbn_take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t no
 
 static bool gbn_is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
 {
-	return len >= 64 && f->cells <= g->most && len == p3_frame_len(f) &&
+	return len >= 64 && len == p3_frame_len(f) &&
 	       f->sum == gbn_sum_of(g, f, g->key_in);
 }
 

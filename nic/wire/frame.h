@@ -120,8 +120,7 @@ struct p3_gbn {
 	bool times;         /* and whether there is one */
 	uint64_t ack_since; /* time since which an acknowledgement is owed, */
 	uint64_t ack_ns;    /* and the longest time that it may be owed */
-	uint32_t most;      /* cells of a frame that comes, */
-	uint32_t fill;      /* and of one that goes */
+	uint32_t fill;      /* cells of a frame that goes */
 	bool owes_probe;
 	bool owes_ack;
 	bool owes_now; /* without delay */

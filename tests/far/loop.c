@@ -334,9 +334,7 @@ static bool take_errand(struct p3_endpoint *ep, struct p3_far_event *out)
 			p3_fd_signal(ep->news);
 			continue;
 		}
-		*out = (struct p3_far_event){
-			.what = e->failed ? P3_FAR_READ_FAILED : P3_FAR_READ,
-			.read = e->read};
+		*out = (struct p3_far_event){.op = &e->read->op, .failed = e->failed};
 		*at = e->next;
 		free(e);
 		return true;
@@ -414,12 +412,10 @@ static int read_there(struct p3_endpoint *ep, uint64_t to, struct p3_far_read *r
 /* ---- the endpoint ---- */
 
 static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
+	struct p3_endpoint **ep_out)
 {
 	(void)conf;
 	(void)nnodes;
-	(void)sends;
-	(void)posts;
 	struct p3_endpoint *ep = calloc(1, sizeof *ep);
 	if (!ep || node >= NODES)
 		abort();
@@ -583,9 +579,7 @@ static bool take_receipt(struct p3_endpoint *ep, struct p3_far_event *out)
 	struct receipt *r = ep->done;
 	if (!r)
 		return false;
-	out->read = NULL;
-	out->what = r->failed ? P3_FAR_FAILED : P3_FAR_SENT;
-	out->buffer = r->buffer;
+	*out = (struct p3_far_event){.op = &r->buffer->op, .failed = r->failed};
 	ep->done = r->next;
 	if (!ep->done)
 		ep->done_last = &ep->done;
@@ -600,7 +594,7 @@ static bool take_parcel(struct p3_endpoint *ep, struct p3_far_event *out)
 	if (!p || !b)
 		return false;
 	memcpy(&b->frame, &p->frame, p->len);
-	*out = (struct p3_far_event){.what = P3_FAR_RECEIVED, .buffer = b, .len = p->len};
+	*out = (struct p3_far_event){.op = &b->op, .len = p->len};
 	ep->posted = b->next;
 	ep->in.first = p->next;
 	ep->in.n--;
@@ -636,7 +630,7 @@ static int arm(struct p3_endpoint *ep)
 	if (!any)
 		(void)!read(ep->news, &times, sizeof times);
 	pthread_mutex_unlock(&lock);
-	return any ? -EAGAIN : ep->news;
+	return any ? -EAGAIN : 0;
 }
 
 const struct p3_endpoint_ops loop_ops = {.loses_buffers = true,

@@ -69,7 +69,7 @@ static void mesh_connect(uint32_t a)
 }
 
 static int mesh_open(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
+	struct p3_endpoint **ep_out)
 {
 	struct p3_far_conf own = *conf;
 	if (node >= NODES || p3_mac_load())
@@ -83,7 +83,7 @@ static int mesh_open(const struct p3_far_conf *conf, uint32_t node, uint32_t nno
 		mesh[node].fd[b] = -1;
 	mesh_connect(node);
 	pthread_mutex_unlock(&mesh_lock);
-	return p3_endpoint_stream.open(&own, node, nnodes, sends, posts, ep_out);
+	return p3_endpoint_stream.open(&own, node, nnodes, ep_out);
 }
 
 static uint32_t mesh_node(const struct p3_endpoint *ep)
@@ -152,9 +152,9 @@ static const struct p3_endpoint_ops *base;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
+	struct p3_endpoint **ep_out)
 {
-	int rc = node < NODES ? base->open(conf, node, nnodes, sends, posts, ep_out)
+	int rc = node < NODES ? base->open(conf, node, nnodes, ep_out)
 			      : -EINVAL;
 	if (rc)
 		return rc;

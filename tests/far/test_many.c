@@ -55,7 +55,7 @@ static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t 
 	uint32_t n = 0;
 	(void)ep;
 	for (; n < most && end.sent; n++) {
-		out[n] = (struct p3_far_event){.what = P3_FAR_SENT, .buffer = end.sent};
+		out[n] = (struct p3_far_event){.op = &end.sent->op};
 		end.sent = end.sent->next;
 	}
 	return n;

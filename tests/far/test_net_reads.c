@@ -35,7 +35,7 @@ static struct p3_endpoint *open_one(uint32_t node)
 {
 	const struct p3_far_conf conf = {.provider = provider, .address = "127.0.0.1"};
 	struct p3_endpoint *ep = NULL;
-	assert_int_equal(ops->open(&conf, node, 2, 8, 8, &ep), 0);
+	assert_int_equal(ops->open(&conf, node, 2, &ep), 0);
 	return ep;
 }
 
@@ -44,11 +44,12 @@ static void poll_one(struct pair *p, struct p3_endpoint *ep)
 	struct p3_far_event ev[16];
 	uint32_t n = ops->poll(ep, ev, 16);
 	for (uint32_t i = 0; i < n; i++) {
-		p->good += ev[i].what == P3_FAR_READ;
-		p->bad += ev[i].what == P3_FAR_READ_FAILED;
-		if (ev[i].buffer == p->out)
+		bool read = ev[i].op->kind == P3_FAR_READ;
+		p->good += read && !ev[i].failed;
+		p->bad += read && ev[i].failed;
+		if (ev[i].op == &p->out->op)
 			p->sends = false;
-		if (ev[i].buffer != p->in || ev[i].what != P3_FAR_RECEIVED)
+		if (ev[i].op != &p->in->op || ev[i].failed)
 			continue;
 		p->frames++;
 		assert_int_equal(ops->post(ep, p->in), 0);
@@ -97,7 +98,7 @@ static void pair_open(struct pair *p)
 	p->reader = open_one(1);
 	p->in = buffer();
 	p->out = buffer();
-	p->in->receives = true;
+	p->in->op.kind = P3_FAR_RECEIVE;
 	uint32_t len = ops->name(p->owner, name);
 	assert_int_equal(ops->resolve(p->reader, 0, name, len, &p->to), 0);
 	len = ops->name(p->reader, name);
@@ -128,7 +129,7 @@ static void begin(struct pair *p, unsigned i, uint64_t key, uint64_t len)
 {
 	struct patience late = patience_begin();
 	p->read[i] = (struct p3_far_read){
-		.is_read = true, .to = p->copy, .len = len, .key = key};
+		.op.kind = P3_FAR_READ, .to = p->copy, .len = len, .key = key};
 	while (ops->read(p->reader, p->to, &p->read[i])) {
 		assert_false(patience_is_over(&late));
 		(void)send_one(p); /* connects anew */

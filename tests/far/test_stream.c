@@ -35,7 +35,7 @@ struct end {
 	int fd[NODES]; /* of its connections; -1: none */
 	int broken[NODES];
 	struct p3_far_buffer *in[BUFFERS], *out[BUFFERS];
-	unsigned posted, frames, sent, failed, good, bad;
+	unsigned posted, frames, lost, sent, failed, good, bad;
 	unsigned from[NODES]; /* frames by sender */
 	uint32_t rounds[64];  /* of packets */
 	unsigned packets;
@@ -49,7 +49,7 @@ static struct p3_far_buffer *buffer(bool receives)
 {
 	struct p3_far_buffer *b = aligned_alloc(64, sizeof *b);
 	memset(b, 0, sizeof *b);
-	b->receives = receives;
+	b->op.kind = receives ? P3_FAR_RECEIVE : P3_FAR_SEND;
 	return b;
 }
 
@@ -58,7 +58,7 @@ static void end_start(struct end *x)
 {
 	const struct p3_far_conf conf = {.streams = x->ep};
 	struct p3_endpoint *ep;
-	assert_int_equal(ops->open(&conf, x->node, NODES, BUFFERS, BUFFERS, &ep), 0);
+	assert_int_equal(ops->open(&conf, x->node, NODES, &ep), 0);
 	assert_ptr_equal(ep, x->ep);
 }
 
@@ -115,15 +115,15 @@ static void end_poll(struct end *x)
 	struct p3_far_event ev[16];
 	uint32_t n = ops->poll(x->ep, ev, 16);
 	for (uint32_t i = 0; i < n; i++) {
-		x->good += ev[i].what == P3_FAR_READ;
-		x->bad += ev[i].what == P3_FAR_READ_FAILED;
-		x->sent += ev[i].what == P3_FAR_SENT;
-		x->failed += ev[i].what == P3_FAR_FAILED && !ev[i].buffer->receives;
-		if (ev[i].what != P3_FAR_RECEIVED)
+		struct p3_far_buffer *b = p3_item(ev[i].op, struct p3_far_buffer, op);
+		unsigned *const ended[3][2] = {[P3_FAR_READ] = {&x->good, &x->bad},
+			[P3_FAR_SEND] = {&x->sent, &x->failed},
+			[P3_FAR_RECEIVE] = {&x->frames, &x->lost}};
+		++*ended[ev[i].op->kind][ev[i].failed];
+		if (ev[i].op->kind != P3_FAR_RECEIVE)
 			continue;
-		x->frames++;
-		x->from[ev[i].buffer->frame.medium]++;
-		assert_int_equal(ops->post(x->ep, ev[i].buffer), 0);
+		x->from[b->frame.medium]++;
+		assert_int_equal(ops->post(x->ep, b), 0);
 	}
 	take_news(x);
 }
@@ -331,7 +331,7 @@ static void read_parts(struct p3_far_read *read, char *place, uint64_t key)
 {
 	for (unsigned i = 0; i < READS; i++) {
 		int rc;
-		read[i] = (struct p3_far_read){.is_read = true,
+		read[i] = (struct p3_far_read){.op.kind = P3_FAR_READ,
 			.to = place + i * PART,
 			.len = PART,
 			.from = i * PART,
@@ -375,7 +375,7 @@ CASE_IN(unmapped_bytes_fail_their_read, open_joined, close_both)
 {
 	static char place[64];
 	struct p3_far_region r;
-	struct p3_far_read read = {.is_read = true, .to = place, .len = 64};
+	struct p3_far_read read = {.op.kind = P3_FAR_READ, .to = place, .len = 64};
 	assert_int_equal(ops->offer(node.ep, (void *)(uintptr_t)4096, 64, &r), 0);
 	read.key = r.key;
 	int rc;
@@ -589,7 +589,7 @@ static const struct {
 static unsigned effects_of(const struct record *r, uint32_t len, int *broken_out)
 {
 	static uint64_t place;
-	struct p3_far_read read = {.is_read = true, .to = &place, .len = 8, .key = 1};
+	struct p3_far_read read = {.op.kind = P3_FAR_READ, .to = &place, .len = 8, .key = 1};
 	unsigned over = node.good + node.bad, came = 0, asked;
 	int fd = connect_bare(2);
 	POLL_UNTIL(ops->read(node.ep, 2, &read) == 0);
@@ -751,8 +751,12 @@ CASE_IN(a_look_brings_all_that_has_come, open_joined, close_both)
 		struct p3_far_event ev;
 		while (!p3_streams_have_looked(node.ep, look)) {
 			assert_false(patience_is_over(&late));
-			if (ops->poll(node.ep, &ev, 1) && ev.what == P3_FAR_RECEIVED)
-				assert_int_equal(ops->post(node.ep, ev.buffer), 0);
+			if (ops->poll(node.ep, &ev, 1) && ev.op->kind == P3_FAR_RECEIVE)
+				assert_int_equal(ops->post(node.ep,
+							 p3_item(ev.op,
+								 struct p3_far_buffer,
+								 op)),
+					0);
 		}
 		take_news(&node);
 		assert_int_equal(node.packets, i + 1);
@@ -876,7 +880,7 @@ CASE_IN(a_connection_outlives_its_nic, open_joined, close_both)
 CASE(half_a_record_goes_with_its_nic)
 {
 	static char place[64];
-	struct p3_far_read read = {.is_read = true, .to = place, .len = 64, .key = 1};
+	struct p3_far_read read = {.op.kind = P3_FAR_READ, .to = place, .len = 64, .key = 1};
 	const struct record half = {.head.is = 1ull << 32 | 4096};
 	for (unsigned how = 0; how < 3; how++) {
 		both_open();
@@ -915,7 +919,8 @@ CASE_IN(news_wake_a_sleeper, open_joined, close_both)
 	for (unsigned how = 0; how < 3; how++) {
 		struct pollfd on = {.events = POLLIN};
 		struct patience late = patience_begin();
-		while ((on.fd = ops->arm(node.ep)) < 0 || poll(&on, 1, 0) > 0) {
+		on.fd = ops->news(node.ep);
+		while (ops->arm(node.ep) || poll(&on, 1, 0) > 0) {
 			assert_false(patience_is_over(&late));
 			end_poll(&node);
 		}
@@ -949,7 +954,7 @@ int epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 {
 	expect_frame();
-	POLL_UNTIL(ops->arm(node.ep) >= 0);
+	POLL_UNTIL(ops->arm(node.ep) == 0);
 	expect_frame();
 	p3_set(&no_watches, 1);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -962,7 +967,7 @@ CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 	assert_true(ops->arm(node.ep) < 0);
 	p3_set(&no_watches, 0);
 	POLL_UNTIL(node.sent + node.failed == 16);
-	POLL_UNTIL(ops->arm(node.ep) >= 0);
+	POLL_UNTIL(ops->arm(node.ep) == 0);
 	expect_frame();
 	assert_int_equal(node.failed, 0);
 	assert_int_equal(node.broken[1], 0);

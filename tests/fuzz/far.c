@@ -187,8 +187,8 @@ static void poll_side(struct side *s)
 		(void)loop_ops.post(s->ep, &s->in);
 	s->posted = true;
 	while (loop_ops.poll(s->ep, &ev, 1)) {
-		s->reads &= ev.what != P3_FAR_READ && ev.what != P3_FAR_READ_FAILED;
-		if (ev.what != P3_FAR_RECEIVED)
+		s->reads &= ev.op->kind != P3_FAR_READ;
+		if (ev.op->kind != P3_FAR_RECEIVE)
 			continue;
 		take(s);
 		(void)loop_ops.post(s->ep, &s->in);
@@ -222,7 +222,7 @@ static struct side *named(uint64_t node)
 
 static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
 {
-	return f->cells <= g->most && len == p3_frame_len(f) &&
+	return len == p3_frame_len(f) &&
 	       f->sum == sum_of(f, g->key_in);
 }
 
@@ -661,7 +661,7 @@ static void read_node(struct input *in, struct fake *f)
 	struct side *s = side_of(f);
 	if (s->reads || !s->link)
 		return;
-	s->read = (struct p3_far_read){.is_read = true,
+	s->read = (struct p3_far_read){.op.kind = P3_FAR_READ,
 		.to = s->bytes,
 		.len = in_bytes(in, 2) % READ_MOST,
 		.from = rig_number(in, f),
@@ -776,7 +776,8 @@ static void open_side(struct side *s, struct fake *f, uint32_t index)
 {
 	const uint64_t len =
 		p3_layout_of(RIG_FEW).nxfers * (uint64_t)sizeof(struct p3_xfer);
-	if (loop_ops.open(NULL, index, RIG_FEW, 1, 1, &s->ep) ||
+	s->in.op.kind = P3_FAR_RECEIVE;
+	if (loop_ops.open(NULL, index, RIG_FEW, &s->ep) ||
 		loop_ops.offer(s->ep,
 			(char *)f->seg.base + p3_layout_of(RIG_FEW).xfers_off, len,
 			&s->table))

@@ -6,6 +6,7 @@
 #include "fuzz/input.h"
 #include "nic/far/records.h"
 #include "shm/log.h"
+#include "nic/obj/state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,28 +45,28 @@ static void expect(bool truth, const char *what)
 
 /* ---- the node that is tested ---- */
 
-static void take_read(const struct p3_far_event *ev)
+static void take_read(const struct p3_far_read *read)
 {
-	long i = ev->read - asked;
+	long i = read - asked;
 	expect(i >= 0 && i < READS && reads[i], "an event of no read");
 	reads[i] = false;
 }
 
 static void take(const struct p3_far_event *ev)
 {
-	long i = ev->buffer - in, k = ev->buffer - out;
-	if (ev->read) {
-		take_read(ev);
+	struct p3_far_buffer *b = p3_item(ev->op, struct p3_far_buffer, op);
+	long i = b - in, k = b - out;
+	if (ev->op->kind == P3_FAR_READ) {
+		take_read(p3_item(ev->op, struct p3_far_read, op));
 	} else if (k >= 0 && k < SENT) {
 		expect(sends[k], "a frame is sent twice");
 		sends[k] = false;
 	} else {
 		expect(i >= 0 && i < POSTED && in[i].lent, "a buffer comes back twice");
-		expect(ev->what == P3_FAR_RECEIVED && ev->len >= 64 &&
-				ev->len <= P3_FAR_BYTES,
+		expect(!ev->failed && ev->len >= 64 && ev->len <= P3_FAR_BYTES,
 			"a frame is too short or too long");
 		expect(in[i].frame.medium == PEER, "a frame names another node");
-		(void)ops->post(node, ev->buffer);
+		(void)ops->post(node, b);
 	}
 }
 
@@ -123,9 +124,10 @@ static void nic_start(void)
 {
 	const struct p3_far_conf conf = {.streams = node};
 	struct p3_endpoint *ep;
-	expect(ops->open(&conf, SELF, NODES, SENT, POSTED, &ep) == 0, "no endpoint");
+	expect(ops->open(&conf, SELF, NODES, &ep) == 0, "no endpoint");
 	for (int i = 0; i < POSTED; i++) {
-		in[i].receives = in[i].lent = true;
+		in[i].op.kind = P3_FAR_RECEIVE;
+		in[i].lent = true;
 		(void)ops->post(node, &in[i]);
 	}
 	(void)ops->offer(node, offered, OFFERED, &region);
@@ -153,7 +155,7 @@ static void say(struct input *from)
 				sends[k] = ops->send(node, PEER, &out[k],
 						   64 + 64 * in_below(from, 8)) == 0;
 	} else if (!reads[i]) {
-		asked[i] = (struct p3_far_read){.is_read = true,
+		asked[i] = (struct p3_far_read){.op.kind = P3_FAR_READ,
 			.to = place[i],
 			.len = 1 + in_bytes(from, 2) % OFFERED,
 			.key = 1};

@@ -38,9 +38,9 @@ static void must(int rc, const char *what)
 static const struct p3_endpoint_ops *base; /* without the names of the others */
 
 static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
+	struct p3_endpoint **ep_out)
 {
-	int rc = base->open(conf, node, nnodes, sends, posts, ep_out);
+	int rc = base->open(conf, node, nnodes, ep_out);
 	if (rc)
 		return rc;
 	uint32_t len = base->name(*ep_out, p.end->shared->name[p.end->rank].text);
