@@ -32,8 +32,8 @@
 #include "nic/wire/frame.h"
 
 /* Cells of data of a frame at most: two chunks of a window, and short parts. */
-#define P3_FAR_CELLS (2 * P3_CHUNK_LEN / P3_CELL + 16)
-#define P3_FAR_BYTES (64 + 64 * P3_FAR_CELLS)
+#define P3_FAR_CELLS   (2 * P3_CHUNK_LEN / P3_CELL + 16)
+#define P3_FAR_BYTES   (64 + 64 * P3_FAR_CELLS)
 
 #define P3_FAR_BUFFERS 128u /* for frames to send, beyond those of each link (link.h) */
 #define P3_FAR_POSTED  64u  /* for frames that come */

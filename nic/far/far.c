@@ -23,7 +23,6 @@
 #include "nic/wire/wire.h"
 #include "shm/fd.h"
 #include "shm/log.h"
-#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +73,7 @@ struct wire {
 	uint64_t no_defer_until; /* flush defers no message before this time */
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
-	int ep, timer; /* descriptors: of the set, and in it */
+	int ep, timer;     /* descriptors: of the set, and in it */
 	p3_fd_id timer_file;
 	uint64_t timer_at; /* time that the timer shows, or UINT64_MAX for none */
 };
@@ -177,8 +176,7 @@ static void far_on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64
 {
 	struct p3_far_buffer *b = p3_item(ev->op, struct p3_far_buffer, op);
 	if (ev->op->kind == P3_FAR_READ) {
-		p3_far_reads_done(
-			n, p3_item(ev->op, struct p3_far_read, op), ev->failed);
+		p3_far_reads_done(n, p3_item(ev->op, struct p3_far_read, op), ev->failed);
 		return;
 	}
 	if (ev->op->kind == P3_FAR_SEND) {
@@ -292,7 +290,7 @@ static void far_send_all(struct p3_nic *n, uint64_t now, bool hurry)
 			p3_gbn_hurry(&l->carry.gbn);
 		}
 		far_send(n, l, now);
-		if (far_is_open(l) && !p3_far_link_is_quiet(l))
+		if (far_is_open(l) && !p3_carry_is_quiet(&l->carry))
 			continue;
 		far_deactivate(w, i);
 		p3_mirror_peer(l->carry.peer, now); /* passes do so for hot peers only */
@@ -615,17 +613,13 @@ static void far_close_set(struct p3_nic *n, struct wire *w)
 		p3_fd_close(w->ep);
 }
 
-/* Reserve memory for the buffers, which takes pages as they are used. */
 static int far_make_buffers(struct p3_far *far, uint32_t nnodes)
 {
 	far->fresh = P3_FAR_POSTED;
 	far->nbuffers = P3_FAR_POSTED + P3_FAR_BUFFERS + (P3_FAR_OWN + 1) * nnodes;
-	void *at = p3_pages_map(NULL, far->nbuffers * sizeof *far->buffers,
-		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-		0);
-	if (at == MAP_FAILED)
+	far->buffers = p3_far_reserve(far->nbuffers * sizeof *far->buffers);
+	if (!far->buffers)
 		return -ENOMEM;
-	far->buffers = at;
 	for (uint32_t i = 0; i < P3_FAR_POSTED; i++) {
 		far->buffers[i].op.kind = P3_FAR_RECEIVE;
 		far->buffers[i].next = far->idle;

@@ -102,9 +102,9 @@ static struct p3_far_buffer *link_buffer_of(const struct p3_frame *f)
 	return p3_item((uintptr_t)f, struct p3_far_buffer, frame);
 }
 
-static struct p3_frame *link_take_frame(struct p3_carry *c)
+static struct p3_frame *link_take_frame(void *arg)
 {
-	struct p3_far_link *l = p3_item(c, struct p3_far_link, carry);
+	struct p3_far_link *l = arg;
 	struct p3_far *far = l->far;
 	if (l->held >= P3_FAR_OWN && far->held >= P3_FAR_BUFFERS)
 		return NULL;
@@ -179,8 +179,10 @@ static bool link_send_frame(void *arg, const struct p3_frame *f, uint32_t len)
 	return true;
 }
 
-static const struct p3_gbn_medium link_medium = {
-	.put = link_send_frame, .keeps = link_keeps_frame, .drop = link_drop_frame};
+static const struct p3_gbn_medium link_medium = {.put = link_send_frame,
+	.keeps = link_keeps_frame,
+	.take = link_take_frame,
+	.drop = link_drop_frame};
 
 static void link_give_back(struct p3_far_link *l, struct p3_far_buffer *b)
 {
@@ -234,11 +236,6 @@ void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 		l->stuck = 0;
 	else if (!l->stuck)
 		l->stuck = c->now;
-}
-
-bool p3_far_link_is_quiet(const struct p3_far_link *l)
-{
-	return p3_carry_is_quiet(&l->carry);
 }
 
 uint64_t p3_far_link_turn(const struct p3_far_link *l)
@@ -298,8 +295,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	p3_gbn_init(g, &link_medium, l, link_key(self, other), link_key(other, self));
 	g->intact = l->far->ops->authenticates;
 	g->fill = l->far->fill;
-	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
-	l->carry.take = link_take_frame;
+	g->ack_ns = P3_FAR_LAZY_NS;
 	p3_gbn_set_pace(g, 0, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FAR_FIRST);
 	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
@@ -322,23 +318,26 @@ void p3_far_link_down(struct p3_far_link *l)
 	l->known = false;
 }
 
-/* The memory of a link is reserved at once, and takes pages as it is used. */
+/* ---- memory ---- */
+
+void *p3_far_reserve(uint64_t len)
+{
+	void *at = p3_pages_map(NULL, len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far)
 {
-	void *at = p3_pages_map(NULL, sizeof(struct p3_far_link), PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (at == MAP_FAILED)
-		return NULL;
-	struct p3_far_link *l = at;
-	l->far = far;
-	if (p3_carry_make(n, &l->carry) == 0)
-		return l;
-	p3_far_link_free(n, l);
-	return NULL;
+	struct p3_far_link *l = p3_far_reserve(sizeof *l + n->layout.seg_len);
+	if (l) {
+		l->far = far;
+		l->carry.image = l->image;
+	}
+	return l;
 }
 
 void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l)
 {
-	p3_carry_drop(n, &l->carry);
-	munmap(l, sizeof *l);
+	munmap(l, sizeof *l + n->layout.seg_len);
 }

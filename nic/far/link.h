@@ -110,7 +110,8 @@ struct p3_far_link {
 	uint32_t slices;    /* fetches from the peer */
 	uint32_t orphans;   /* fetches that were let go and are under way: until they are
 			     * over, the link takes no messages */
-	struct p3_carry carry; /* last: most of it is for pairs that talk */
+	struct p3_carry carry;          /* last: most of it is for pairs that talk */
+	_Alignas(P3_PAGE) char image[]; /* of the peer's segment */
 };
 
 /* Return the link of a peer that is attached, or was. */
@@ -118,6 +119,9 @@ static inline struct p3_far_link *p3_far_link_of(const struct p3_peer *p)
 {
 	return p3_item(p->mine, struct p3_far_link, carry.mine);
 }
+
+/* (any) Reserve zeroed memory, which takes pages as it is used; NULL: there is none. */
+void *p3_far_reserve(uint64_t len);
 
 /* (any) Make a link.  Return NULL if there is no memory. */
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
@@ -137,9 +141,6 @@ void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool faile
 /* Send what this node has written, and acknowledgements. */
 void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l);
 
-/* Return true if the link needs no turn until the firmware has written to the peer, or a
- * frame has come. */
-bool p3_far_link_is_quiet(const struct p3_far_link *l);
 /* Return the time at which the link needs a turn, or UINT64_MAX. */
 uint64_t p3_far_link_turn(const struct p3_far_link *l);
 

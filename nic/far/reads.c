@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 /* ---- the owner's side ---- */
 
@@ -86,8 +86,9 @@ void p3_far_reads_cut(struct p3_nic *n, struct p3_peer *p)
 bool p3_far_can_fetch(const struct p3_peer *p, uint64_t id)
 {
 	const struct p3_xfer *slot = p3_xfer_of_peer(p->nic, p, id);
-	return p->wire == &p3_wire_far && p3_far_link_of(p)->far->reads && p3_get(&slot->id) == id &&
-	       p3_get(&slot->heap) && p3_get(&p->theirs->slots_key);
+	return p->wire == &p3_wire_far && p3_far_link_of(p)->far->reads &&
+	       p3_get(&slot->id) == id && p3_get(&slot->heap) &&
+	       p3_get(&p->theirs->slots_key);
 }
 
 static struct p3_far_slice *reads_free_slice(struct p3_far_reads *rs)
@@ -127,8 +128,8 @@ static void reads_aim(struct p3_far_slice *s, uint64_t id)
 	s->bytes.len = s->fetch.len;
 	s->bytes.from = s->fetch.at;
 	s->bytes.key = p3_get(&p3_xfer_of_peer(p->nic, p, id)->heap);
-	s->slot.len = sizeof *s->found;
-	s->slot.from = (uint32_t)id * sizeof *s->found;
+	s->slot.len = sizeof s->found;
+	s->slot.from = (uint32_t)id * sizeof s->found;
 	s->slot.key = p3_get(&p->theirs->slots_key);
 }
 
@@ -297,30 +298,23 @@ void p3_far_reads_up(struct p3_far_link *l)
 
 /* ---- opening and closing ---- */
 
-static void reads_aim_slice(struct p3_far_slice *s, char *memory, struct p3_xfer *found)
+static void reads_aim_slice(struct p3_far_slice *s, char *memory)
 {
-	s->memory = memory;
-	s->found = found;
-	s->fetch.bytes = s->memory;
-	s->fetch.slot = s->found;
-	s->bytes.to = s->memory;
-	s->slot.to = s->found;
+	s->fetch.bytes = s->bytes.to = memory;
+	s->fetch.slot = s->slot.to = &s->found;
 	s->bytes.owner = s->slot.owner = s;
 	s->bytes.op.kind = s->slot.op.kind = P3_FAR_READ;
 }
 
 static int reads_make(struct p3_nic *n, struct p3_far_reads *rs)
 {
-	rs->slices = calloc(P3_FAR_SLICES, sizeof *rs->slices);
+	rs->memory = p3_far_reserve((uint64_t)P3_FAR_SLICES * P3_FETCH_MOST);
 	rs->offers = calloc(n->layout.nxfers, sizeof *rs->offers);
 	rs->offered = calloc(n->layout.nxfers, sizeof *rs->offered);
-	rs->memory = aligned_alloc(P3_PAGE, (size_t)P3_FAR_SLICES * P3_FETCH_MOST);
-	rs->found = aligned_alloc(P3_LINE, P3_FAR_SLICES * sizeof *rs->found);
-	if (!rs->slices || !rs->offers || !rs->offered || !rs->memory || !rs->found)
+	if (!rs->memory || !rs->offers || !rs->offered)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < P3_FAR_SLICES; i++)
-		reads_aim_slice(&rs->slices[i], rs->memory + (size_t)i * P3_FETCH_MOST,
-			&rs->found[i]);
+		reads_aim_slice(&rs->slices[i], rs->memory + (size_t)i * P3_FETCH_MOST);
 	return 0;
 }
 
@@ -358,11 +352,10 @@ void p3_far_reads_close(struct p3_far *far)
 	struct p3_far_reads *rs = far->reads;
 	if (!rs)
 		return;
-	free(rs->slices);
+	if (rs->memory)
+		munmap(rs->memory, (size_t)P3_FAR_SLICES * P3_FETCH_MOST);
 	free(rs->offers);
 	free(rs->offered);
-	free(rs->memory);
-	free(rs->found);
 	free(rs);
 	far->reads = NULL;
 }

@@ -45,9 +45,8 @@ struct p3_far_slice {
 	bool failed;
 	bool dropped; /* the fetch was let go */
 	uint64_t began;
-	uint64_t stuck_ns;     /* cut the connection this long after it began */
-	struct p3_xfer *found; /* the slot that was read */
-	char *memory;          /* P3_FETCH_MOST bytes */
+	uint64_t stuck_ns;    /* cut the connection this long after it began */
+	struct p3_xfer found; /* the slot that was read */
 };
 
 struct p3_far_offer {
@@ -57,10 +56,9 @@ struct p3_far_offer {
 
 struct p3_far_reads {
 	enum p3_far_reads_kind kind;
-	struct p3_far_region table;  /* the transfer table */
-	struct p3_far_slice *slices; /* P3_FAR_SLICES, and their memory: */
-	char *memory;
-	struct p3_xfer *found;
+	struct p3_far_region table; /* the transfer table */
+	struct p3_far_slice slices[P3_FAR_SLICES];
+	char *memory;                /* theirs */
 	struct p3_far_offer *offers; /* by slot */
 	uint32_t *offered, noffered; /* the slots that have a region */
 	uint64_t turn_at;            /* when all links may begin reads again */

@@ -4,7 +4,6 @@
 #include "nic/proto/format.h"
 #include "nic/proto/proto.h"
 #include "nic/wire/wire.h"
-#include "shm/seg.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -21,7 +20,7 @@ static uint32_t carry_whole_words(uint32_t len)
 
 static bool carry_begin_frame(struct p3_carry *c)
 {
-	struct p3_frame *f = p3_gbn_has_room(&c->gbn) ? c->take(c) : NULL;
+	struct p3_frame *f = p3_gbn_take_memory(&c->gbn);
 	if (!f)
 		return false;
 	f->kind = P3_FRAME_PARTS;
@@ -160,7 +159,7 @@ static bool carry_may_wait(struct p3_carry *c)
 {
 	if (!c->lazy_since)
 		c->lazy_since = c->now;
-	return !c->hurries && c->now - c->lazy_since < c->lazy_ns &&
+	return !c->hurries && c->now - c->lazy_since < c->gbn.ack_ns &&
 	       !carry_has_messages(c) &&
 	       !carry_holds_back(&c->req, c->mine.req_credit, c->shown.req_credit) &&
 	       !carry_holds_back(&c->rsp, c->mine.rsp_credit, c->shown.rsp_credit) &&
@@ -371,7 +370,7 @@ bool p3_carry_is_still(const struct p3_nic *n, struct p3_carry *c)
 
 uint64_t p3_carry_due(const struct p3_carry *c)
 {
-	return c->lazy_since ? c->lazy_since + c->lazy_ns : UINT64_MAX;
+	return c->lazy_since ? c->lazy_since + c->gbn.ack_ns : UINT64_MAX;
 }
 
 /* Return true if the firmware has taken all cells of a ring, and has given them back. */
@@ -537,21 +536,6 @@ static void carry_reset_words(struct p3_nic *n, struct p3_carry *c)
 	c->last = NULL;
 	if (madvise(c->image, n->layout.seg_len, MADV_DONTNEED))
 		memset(c->image, 0, n->layout.ctl_len);
-}
-
-int p3_carry_make(struct p3_nic *n, struct p3_carry *c)
-{
-	void *at = p3_pages_map(NULL, n->layout.seg_len, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	c->image = at == MAP_FAILED ? NULL : at;
-	return c->image ? 0 : -ENOMEM;
-}
-
-void p3_carry_drop(struct p3_nic *n, struct p3_carry *c)
-{
-	if (c->image)
-		munmap(c->image, n->layout.seg_len);
-	c->image = NULL;
 }
 
 void p3_carry_reset(

@@ -20,7 +20,7 @@
  * fits into one packet of the network.  All frames of a pair have one order, and a frame
  * is applied whole, which gives guarantees B and C of wire.h.
  *
- * Credits and gauges may wait for lazy_ns for a frame that goes anyway, unless a quarter
+ * Credits and gauges may wait for gbn.ack_ns for a frame that goes anyway, unless a quarter
  * of a ring's cells depends on them.
  *
  * The two rings of a pair, the producer's and its image at the consumer, have the same
@@ -36,8 +36,7 @@
  * A long transfer goes through a window, whose bytes travel in frames: they have the
  * same checksums as all other frames.
  *
- * The lease holder calls these functions, except make and drop, which no other call may
- * overlap.
+ * The lease holder calls these functions.
  */
 #ifndef P3_NIC_WIRE_CARRY_H
 #define P3_NIC_WIRE_CARRY_H
@@ -115,16 +114,13 @@ struct p3_carry {
 	 * the peer may fetch them, or 0.  NULL: the wire fetches nothing. */
 	uint64_t (*offer)(struct p3_nic *n, struct p3_carry *c, uint32_t slot);
 	struct p3_gbn gbn;
-	/* Return memory for a frame with gbn.fill cells of data, or NULL: not now. */
-	struct p3_frame *(*take)(struct p3_carry *c);
 	struct p3_frame *open; /* the frame that is being filled, or NULL */
 	struct p3_part *last;  /* its last part, if messages may join it */
 	uint64_t packed[8];    /* the last cell of that part */
-	char *image;
+	char *image;           /* as long as the peer's segment */
 	struct p3_peer *peer;
 	uint64_t now;        /* time of the wire's present turn for this peer */
-	uint64_t lazy_ns;    /* longest time that a credit waits for a frame, */
-	uint64_t lazy_since; /* and since when one waits, or 0 */
+	uint64_t lazy_since; /* since when a credit waits for a frame, or 0 */
 	uint32_t goal; /* settled when all frames before this one are acknowledged */
 	bool has_goal;
 	bool all_captured;
@@ -137,12 +133,8 @@ struct p3_carry {
 	struct p3_carry_slot slots[P3_CARRY_SLOTS];
 };
 
-/* (any) Map the image of a zeroed struct.  Return 0 or -ENOMEM; drop frees it. */
-int p3_carry_make(struct p3_nic *n, struct p3_carry *c);
-void p3_carry_drop(struct p3_nic *n, struct p3_carry *c);
-
-/* Forget the other end, and point the peer and the lane to this memory.  The wire sets up
- * gbn, take and lazy_ns. */
+/* Forget the other end, and point the peer and the lane to this memory, which was zeroed
+ * before the first life.  The wire sets up gbn. */
 void p3_carry_reset(struct p3_nic *n, struct p3_carry *c, struct p3_peer *p,
 	struct p3_lane *lane_out);
 

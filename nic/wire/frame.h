@@ -43,6 +43,7 @@
 #define P3_NIC_FRAME_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define P3_FRAME_CELLS  33u /* cells of data at most, unless an end says more */
@@ -95,6 +96,8 @@ struct p3_gbn_medium {
 	/* Return true if the medium still has a frame that it was given, which must stay
 	 * as it is and is put later. */
 	bool (*keeps)(void *arg, const struct p3_frame *f);
+	/* Return memory for a frame with fill cells of data, or NULL: not now. */
+	struct p3_frame *(*take)(void *arg);
 	/* Take a frame back that is acknowledged. */
 	void (*drop)(void *arg, struct p3_frame *f);
 };
@@ -152,6 +155,12 @@ void p3_gbn_set_room(struct p3_gbn *g, uint32_t room);
 static inline bool p3_gbn_has_room(const struct p3_gbn *g)
 {
 	return g->next - g->base < P3_FRAME_WINDOW;
+}
+
+/* Return memory for the next frame, or NULL: there is no room now. */
+static inline struct p3_frame *p3_gbn_take_memory(const struct p3_gbn *g)
+{
+	return p3_gbn_has_room(g) ? g->medium->take(g->arg) : NULL;
 }
 
 /* Give the next frame its number.  The caller has filled kind, cells, len and the data,

@@ -154,8 +154,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 	struct p3_endpoint **ep_out)
 {
-	int rc = node < NODES ? base->open(conf, node, nnodes, ep_out)
-			      : -EINVAL;
+	int rc = node < NODES ? base->open(conf, node, nnodes, ep_out) : -EINVAL;
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&lock);

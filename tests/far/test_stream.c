@@ -589,7 +589,8 @@ static const struct {
 static unsigned effects_of(const struct record *r, uint32_t len, int *broken_out)
 {
 	static uint64_t place;
-	struct p3_far_read read = {.op.kind = P3_FAR_READ, .to = &place, .len = 8, .key = 1};
+	struct p3_far_read read = {
+		.op.kind = P3_FAR_READ, .to = &place, .len = 8, .key = 1};
 	unsigned over = node.good + node.bad, came = 0, asked;
 	int fd = connect_bare(2);
 	POLL_UNTIL(ops->read(node.ep, 2, &read) == 0);
@@ -752,10 +753,9 @@ CASE_IN(a_look_brings_all_that_has_come, open_joined, close_both)
 		while (!p3_streams_have_looked(node.ep, look)) {
 			assert_false(patience_is_over(&late));
 			if (ops->poll(node.ep, &ev, 1) && ev.op->kind == P3_FAR_RECEIVE)
-				assert_int_equal(ops->post(node.ep,
-							 p3_item(ev.op,
-								 struct p3_far_buffer,
-								 op)),
+				assert_int_equal(
+					ops->post(node.ep,
+						p3_item(ev.op, struct p3_far_buffer, op)),
 					0);
 		}
 		take_news(&node);
@@ -880,7 +880,8 @@ CASE_IN(a_connection_outlives_its_nic, open_joined, close_both)
 CASE(half_a_record_goes_with_its_nic)
 {
 	static char place[64];
-	struct p3_far_read read = {.op.kind = P3_FAR_READ, .to = place, .len = 64, .key = 1};
+	struct p3_far_read read = {
+		.op.kind = P3_FAR_READ, .to = place, .len = 64, .key = 1};
 	const struct record half = {.head.is = 1ull << 32 | 4096};
 	for (unsigned how = 0; how < 3; how++) {
 		both_open();

@@ -222,8 +222,7 @@ static struct side *named(uint64_t node)
 
 static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
 {
-	return len == p3_frame_len(f) &&
-	       f->sum == sum_of(f, g->key_in);
+	return len == p3_frame_len(f) && f->sum == sum_of(f, g->key_in);
 }
 
 static enum effect effect_of(const struct p3_frame *f, uint32_t len)

@@ -132,7 +132,8 @@ static void drop(void *arg, struct p3_frame *f)
 
 static void begin(struct end *e, uint32_t key_out, uint32_t key_in)
 {
-	static const struct p3_gbn_medium medium = {put_faulty, keeps, drop};
+	static const struct p3_gbn_medium medium = {
+		.put = put_faulty, .keeps = keeps, .drop = drop};
 	p3_gbn_init(&e->gbn, &medium, e, key_out, key_in);
 	p3_gbn_set_pace(&e->gbn, 0, ASK_NS, ASK_MOST);
 	p3_gbn_set_room(&e->gbn, P3_FRAME_WINDOW);
