@@ -25,17 +25,11 @@ int p3_control_post(struct p3_control *c, const struct p3_job_msg *msg,
 	return 0;
 }
 
-void p3_control_open(struct p3_control *c)
+void p3_control_begin(struct p3_control *c, bool connected)
 {
 	c->item.len = 0;
-	c->open = true;
-	c->told = c->resumed = false;
-}
-
-void p3_control_close(struct p3_control *c)
-{
-	c->open = false;
-	c->item.len = 0;
+	c->told = !connected;
+	c->resumed = false;
 }
 
 static bool control_owes_taken(const struct p3_control *c)
@@ -52,8 +46,7 @@ static bool control_has_packets(const struct p3_control *c)
 
 bool p3_control_is_due(const struct p3_control *c)
 {
-	return c->open && !c->item.len &&
-	       (control_owes_taken(c) || control_has_packets(c));
+	return !c->item.len && (control_owes_taken(c) || control_has_packets(c));
 }
 
 /* Behind the tag of a record that has a packet. */

@@ -92,9 +92,12 @@ static void record_fail_all(struct p3_record_pool *pool, struct p3_records *c)
 
 void p3_records_begin(struct p3_records *c, const struct p3_connection *with)
 {
-	*c = (struct p3_records){.node = c->node, .fd = -1, .control = c->control};
+	const size_t from = offsetof(struct p3_records, fd);
+	memset((char *)c + from, 0, sizeof *c - from);
+	c->fd = -1;
 	c->last = &c->first;
 	c->last_read = &c->reads;
+	p3_control_begin(&c->control, with != NULL);
 	if (!with)
 		return;
 	c->fd = with->fd;
@@ -119,7 +122,7 @@ void p3_records_open(struct p3_record_pool *pool)
 
 bool p3_records_leave(struct p3_records *c)
 {
-	struct p3_record_item *packet = &c->control->item;
+	struct p3_record_item *packet = &c->control.item;
 	if ((c->sent && c->first != packet) || c->slice || c->nasks || c->nreads ||
 		c->filling)
 		return false;
@@ -304,9 +307,9 @@ static long record_send_pieces(int fd, struct iovec *io, int n)
 /* Write the next packet before all items that have not begun. */
 static void record_put_packet(struct p3_records *c)
 {
-	struct p3_record_item *it = &c->control->item;
+	struct p3_record_item *it = &c->control.item;
 	struct p3_record_item **at = c->sent ? &c->first->next : &c->first;
-	p3_control_write(c->control);
+	p3_control_write(&c->control);
 	it->next = *at;
 	*at = it;
 	if (!it->next)
@@ -321,7 +324,7 @@ static int record_add_next(const struct p3_record_pool *pool, struct p3_records 
 	uint64_t number = c->mac_out.number;
 	if (c->slice)
 		return record_add_rest(c, io, 0);
-	if (p3_control_is_due(c->control))
+	if (p3_control_is_due(&c->control))
 		record_put_packet(c);
 	bool all = record_add_items(c, io, &n, &number);
 	return all && c->nasks ? record_add_slices(pool, c, io, n, head, number) : n;
@@ -435,6 +438,17 @@ static void record_end_read(
 	record_finish(pool, &q->item, failed);
 }
 
+/* Take the head of a record to its place.  len bytes come behind it, and its tag is for
+ * all of them. */
+static int record_aim(struct p3_records *c, struct p3_record_head *place, uint32_t len)
+{
+	*place = c->head;
+	c->place = place;
+	c->to = (char *)(place + 1);
+	c->left = c->behind = len;
+	return 0;
+}
+
 /* Aim at the place of a record.  Return 0, -EAGAIN: there is no buffer, or -EPROTO. */
 static int record_begin_frame(
 	struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
@@ -445,10 +459,7 @@ static int record_begin_frame(
 	if (!c->filling)
 		return -EAGAIN;
 	pool->posted = c->filling->next;
-	memcpy(&c->filling->frame, &c->head, sizeof c->head);
-	c->to = (char *)&c->filling->frame + sizeof c->head;
-	c->left = len - (uint32_t)sizeof c->head;
-	return 0;
+	return record_aim(c, (void *)&c->filling->frame, len - (uint32_t)sizeof c->head);
 }
 
 /* Return true if the first read was asked. */
@@ -471,40 +482,37 @@ static int record_begin_bytes(struct p3_records *c, uint32_t len)
 static int record_begin_control(
 	const struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
 {
-	struct p3_control_record *in = &c->control->in;
-	if (len != sizeof in->packet)
+	if (len != sizeof c->control.in.packet)
 		return -EPROTO;
 	if (!p3_inbox_has_room(&pool->inbox))
 		return -EAGAIN;
-	in->head = c->head;
-	c->to = (char *)&in->packet;
-	c->left = len;
-	return 0;
+	return record_aim(c, &c->control.in.head, len);
 }
 
-/* Return true if a record has the tag of the connection's next one.  len bytes follow the
- * word is of its head. */
-static bool record_is_authentic(struct p3_records *c, const uint64_t *is, uint32_t len)
+/* Return true if a record has the tag of the connection's next one.  len bytes of it
+ * follow the head. */
+static bool record_is_authentic(
+	struct p3_records *c, const struct p3_record_head *head, uint32_t len)
 {
-	return p3_mac_check(&c->mac_in, &c->head.tag, is, sizeof *is + len);
+	return p3_mac_check(&c->mac_in, &head->tag, &head->is, sizeof head->is + len);
 }
 
 static int record_begin_record(struct p3_record_pool *pool, struct p3_records *c)
 {
 	uint32_t len = (uint32_t)c->head.is;
+	c->place = NULL;
 	switch (c->head.is >> 32) {
 	case P3_RECORD_FRAME:
 		return record_begin_frame(pool, c, len);
 	case P3_RECORD_BYTES:
-		return record_is_authentic(c, &c->head.is, 0) ? record_begin_bytes(c, len)
-							      : -EPROTO;
+		return record_is_authentic(c, &c->head, 0) ? record_begin_bytes(c, len)
+							   : -EPROTO;
 	case P3_RECORD_ASK:
-		c->asked.head = c->head;
-		c->to = (char *)&c->asked.ask;
-		c->left = sizeof c->asked.ask;
-		return len == c->left && c->nasks < P3_RECORD_READS ? 0 : -EPROTO;
+		return len == sizeof c->asked.ask && c->nasks < P3_RECORD_READS
+			       ? record_aim(c, &c->asked.head, len)
+			       : -EPROTO;
 	case P3_RECORD_FAILED:
-		return !len && record_awaits(c) && record_is_authentic(c, &c->head.is, 0)
+		return !len && record_awaits(c) && record_is_authentic(c, &c->head, 0)
 			       ? 0
 			       : -EPROTO;
 	case P3_RECORD_CONTROL:
@@ -517,12 +525,9 @@ static int record_begin_record(struct p3_record_pool *pool, struct p3_records *c
 /* Give a packet to the domain's thread. */
 static int record_end_control(struct p3_record_pool *pool, struct p3_records *c)
 {
-	const struct p3_control_record *in = &c->control->in;
-	if (!record_is_authentic(c, &in->head.is, sizeof in->packet))
-		return -EPROTO;
-	int rc = p3_control_take(c->control);
+	int rc = p3_control_take(&c->control);
 	if (rc == 1)
-		p3_inbox_put(&pool->inbox, c->node, 0, &in->packet);
+		p3_inbox_put(&pool->inbox, c->node, 0, &c->control.in.packet);
 	FAULT_POINT("remote.packet_taken");
 	return rc < 0 ? rc : 0;
 }
@@ -533,14 +538,12 @@ static int record_end_record(
 {
 	uint32_t len = (uint32_t)c->head.is;
 	c->got = 0;
+	if (c->place && !record_is_authentic(c, c->place, c->behind))
+		return -EPROTO;
 	switch (c->head.is >> 32) {
 	case P3_RECORD_FRAME:
-		if (!record_is_authentic(
-			    c, &c->filling->frame.medium, len - (uint32_t)sizeof c->head))
-			return -EPROTO;
 		c->filling->frame.medium = c->node;
-		b->out[b->n++] =
-			(struct p3_far_event){.op = &c->filling->op, .len = len};
+		b->out[b->n++] = (struct p3_far_event){.op = &c->filling->op, .len = len};
 		c->filling = NULL;
 		pool->came++;
 		FAULT_POINT("remote.frame_taken");
@@ -552,8 +555,6 @@ static int record_end_record(
 			record_end_read(pool, c, false);
 		break;
 	case P3_RECORD_ASK:
-		if (!record_is_authentic(c, &c->asked.head.is, sizeof c->asked.ask))
-			return -EPROTO;
 		c->asks[(c->ask + c->nasks++) % P3_RECORD_READS] = c->asked.ask;
 		FAULT_POINT("remote.ask_taken");
 		break;

@@ -91,8 +91,8 @@ struct p3_control {
 	uint32_t given;             /* packets that were written to a connection */
 	uint32_t taken;             /* packets of the other end that have come */
 	uint32_t taken_sent;        /* value of taken that the other end was last told */
-	bool open;                  /* there is a connection */
-	bool told;                  /* the first TAKEN was written to it */
+	bool told;                  /* the first TAKEN was written, or there is no
+				     * connection */
 	bool resumed;               /* that of the other end has come */
 	bool hurries;               /* the other end waits for an acknowledgement */
 	struct p3_record_item item; /* of out; len is not 0 until all of it was sent */
@@ -109,9 +109,8 @@ struct p3_inbox {
 	struct p3_stream_news *ring;
 };
 
-/* Begin and end with a connection. */
-void p3_control_open(struct p3_control *c);
-void p3_control_close(struct p3_control *c);
+/* Begin with a connection, or with none. */
+void p3_control_begin(struct p3_control *c, bool connected);
 
 /* Return true if the next packet is to be sent. */
 bool p3_control_is_due(const struct p3_control *c);
@@ -150,9 +149,10 @@ struct p3_record_question {
 /* The state of a connection. */
 struct p3_records {
 	uint32_t node; /* the peer */
+	struct p3_control control;
+	/* The other members begin with each connection. */
 	int fd;
 	uint64_t read; /* bytes that came */
-	struct p3_control *control;
 	/* Out: items, of whose first one some bytes were sent; and a slice of which some
 	 * were. */
 	uint32_t sent;
@@ -163,11 +163,14 @@ struct p3_records {
 	struct p3_record_head slice_head;
 	struct p3_far_region *region; /* of the slice; NULL: its read fails */
 	struct p3_mac mac_out, mac_in;
-	/* In: a head, of which got bytes have come, or a record, of which left bytes have
-	 * not come. */
+	/* In: a head, of which got bytes have come, or a record, of whose bytes behind the
+	 * head left have not come. */
 	uint32_t got, left;
 	struct p3_record_head head;
 	char *to;
+	struct p3_record_head *place; /* of the head, and behind bytes after it, which the
+				       * tag is for; NULL: it was checked */
+	uint32_t behind;
 	struct p3_far_buffer *filling; /* of the frame that comes */
 	struct p3_record_asked asked;  /* the question that comes */
 	uint32_t nreads;               /* this node's reads, a list: */
@@ -217,7 +220,7 @@ bool p3_records_ask(struct p3_records *c, struct p3_far_read *r);
 /* Return true if something is to be sent. */
 static inline bool p3_records_wait(const struct p3_records *c)
 {
-	return c->first || c->nasks || p3_control_is_due(c->control);
+	return c->first || c->nasks || p3_control_is_due(&c->control);
 }
 /* Send what there is room for.  Return 0, or -errno: the connection is broken. */
 int p3_records_send(struct p3_record_pool *pool, struct p3_records *c);

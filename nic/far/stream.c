@@ -44,9 +44,8 @@
 enum order { GIVE = 1, POST = 2 };
 
 struct peer {
-	uint32_t node;
 	p3_a32 order;               /* of the domain's thread */
-	struct p3_connection given; /* STREAM.1 */
+	struct p3_connection given; /* the last one (STREAM.1) */
 	/* The lease holder uses all others, but the places of packets (control.c). */
 	bool up;
 	bool mute;   /* sending has failed: what has come is read before the end */
@@ -56,10 +55,7 @@ struct peer {
 	struct peer *next_unsent;
 	uint32_t misses; /* looks in vain */
 	uint64_t until;  /* bytes of the connection that a look takes */
-	int fd;          /* of the connection */
-	p3_fd_id file;
 	struct p3_records records;
-	struct p3_control control;
 };
 
 struct p3_endpoint {
@@ -105,8 +101,8 @@ static int stream_watch(
 	struct p3_endpoint *e, int op, const struct peer *p, uint32_t more)
 {
 	struct epoll_event ev = {
-		.events = EPOLLIN | EPOLLONESHOT | more, .data.u64 = p->node};
-	return epoll_ctl(e->set, op, p->fd, &ev) ? -errno : 0;
+		.events = EPOLLIN | EPOLLONESHOT | more, .data.u64 = p->records.node};
+	return epoll_ctl(e->set, op, p->given.fd, &ev) ? -errno : 0;
 }
 
 static void stream_unheat(struct p3_endpoint *e, struct peer *p)
@@ -130,14 +126,13 @@ static void stream_lose(struct p3_endpoint *e, struct peer *p, int why)
 	p->lost = true;
 	e->up--;
 	stream_unheat(e, p);
-	if (p3_fd_is(p->fd, p->file)) {
-		(void)epoll_ctl(e->set, EPOLL_CTL_DEL, p->fd, NULL);
-		(void)shutdown(p->fd, SHUT_RDWR);
+	if (p3_fd_is(p->given.fd, p->given.file)) {
+		(void)epoll_ctl(e->set, EPOLL_CTL_DEL, p->given.fd, NULL);
+		(void)shutdown(p->given.fd, SHUT_RDWR);
 	}
 	p3_records_end(&e->pool, &p->records);
-	p3_control_close(&p->control);
 	FAULT_POINT("remote.left_untold");
-	p3_inbox_put(&e->pool.inbox, p->node, why, NULL);
+	p3_inbox_put(&e->pool.inbox, p->records.node, why, NULL);
 }
 
 /* The program may have closed the descriptor. */
@@ -152,7 +147,9 @@ static void stream_watch_again(struct p3_endpoint *e, struct peer *p, uint32_t m
  * then it stays hot, and sleepers look at it at times (arm). */
 static bool stream_cool(struct p3_endpoint *e, struct peer *p)
 {
-	int rc = p3_fd_is(p->fd, p->file) ? stream_watch(e, EPOLL_CTL_ADD, p, 0) : -EBADF;
+	int rc = p3_fd_is(p->given.fd, p->given.file)
+			 ? stream_watch(e, EPOLL_CTL_ADD, p, 0)
+			 : -EBADF;
 	if (rc == -ENOSPC || rc == -ENOMEM)
 		return false;
 	stream_unheat(e, p);
@@ -168,19 +165,16 @@ static void stream_heat(struct p3_endpoint *e, struct peer *p)
 		return;
 	e->hot[e->nhot++] = p;
 	p->hot = true;
-	(void)epoll_ctl(e->set, EPOLL_CTL_DEL, p->fd, NULL);
+	(void)epoll_ctl(e->set, EPOLL_CTL_DEL, p->given.fd, NULL);
 }
 
 static void stream_take_up(struct p3_endpoint *e, struct peer *p)
 {
-	p->fd = p->given.fd;
-	p->file = p->given.file;
 	p->up = true;
 	p->mute = false;
 	p->until = 0;
 	e->up++;
 	p3_records_begin(&p->records, &p->given);
-	p3_control_open(&p->control);
 	FAULT_POINT("remote.taken_up");
 	int rc = stream_watch(e, EPOLL_CTL_ADD, p, 0);
 	if ((rc == -ENOSPC || rc == -ENOMEM) && e->nhot < HOT)
@@ -204,7 +198,7 @@ static void stream_begin_look(struct p3_endpoint *e)
 	for (uint32_t i = 0; i < e->nnodes; i++) {
 		struct peer *p = &e->peer[i];
 		int bytes = 0;
-		if (p->up && ioctl(p->fd, FIONREAD, &bytes) == 0)
+		if (p->up && ioctl(p->given.fd, FIONREAD, &bytes) == 0)
 			p->until = p->records.read + (uint32_t)bytes;
 	}
 }
@@ -559,7 +553,7 @@ void p3_stream_give(struct p3_endpoint *e, uint32_t rank, const struct p3_connec
 int p3_stream_post(struct p3_endpoint *e, uint32_t rank, const struct p3_job_msg *msg,
 	const unsigned char *text, uint32_t len)
 {
-	int rc = p3_control_post(&e->peer[rank].control, msg, text, len);
+	int rc = p3_control_post(&e->peer[rank].records.control, msg, text, len);
 	if (!rc)
 		stream_order(e, &e->peer[rank], POST);
 	return rc;
@@ -567,7 +561,7 @@ int p3_stream_post(struct p3_endpoint *e, uint32_t rank, const struct p3_job_msg
 
 bool p3_stream_owes(struct p3_endpoint *e, uint32_t rank)
 {
-	const struct p3_control *c = &e->peer[rank].control;
+	const struct p3_control *c = &e->peer[rank].records.control;
 	return p3_get(&c->acked) != p3_get(&c->next);
 }
 
@@ -627,8 +621,7 @@ static int stream_open_all(struct p3_endpoint *e)
 	e->peer = rc ? NULL : calloc(e->nnodes, sizeof *e->peer);
 	for (uint32_t i = 0; e->peer && i < e->nnodes; i++) {
 		struct peer *p = &e->peer[i];
-		p->node = p->records.node = i;
-		p->records.control = &p->control;
+		p->records.node = i;
 		p3_records_begin(&p->records, NULL);
 	}
 	return rc ? rc : e->peer ? 0 : -ENOMEM;
