@@ -338,8 +338,8 @@ static void stream_look(struct p3_endpoint *e, struct p3_record_batch *b)
 	uint64_t now = p3_now_ns();
 	e->due = false;
 	long n = syscall(SYS_epoll_pwait, e->set, ev, STREAM_EVENTS, 0, NULL, 0);
-	for (long i = 0; i < n; i++)
-		if (ev[i].data.u64 != WAKE && e->peer[ev[i].data.u64].up)
+	for (long i = 0; i < n; i++) /* the set may be the program's (fd.h) */
+		if (ev[i].data.u64 < e->nnodes && e->peer[ev[i].data.u64].up)
 			stream_receive_cold(e, &e->peer[ev[i].data.u64], b);
 	if (now >= e->tick_at)
 		stream_tick(e, now);

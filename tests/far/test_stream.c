@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -1030,6 +1031,21 @@ NODES_CASE(nodes_without_watches_sleep, 2)
 	sync_nodes();
 	exchange(rank, ni, md, eq);
 	p3_set(&no_watches, 0);
+}
+
+/* The program has put a set of its own in the place of that of the streams: its events
+ * name no peer. */
+CASE_IN(a_set_of_the_program_names_no_peer, open_joined, close_both)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)1 << 40};
+	int set = ops->news(node.ep), own = epoll_create1(EPOLL_CLOEXEC);
+	int ready = eventfd(1, EFD_CLOEXEC);
+	assert_int_equal(epoll_ctl(own, EPOLL_CTL_ADD, ready, &ev), 0);
+	assert_int_equal(dup2(own, set), set);
+	for (unsigned i = 0; i < 100; i++)
+		end_poll(&node);
+	close(own);
+	close(ready);
 }
 
 /* A descriptor that the program has closed breaks the connection. */
