@@ -41,8 +41,7 @@ enum p3_mode {
 
 struct p3_endpoint_ops;
 
-/* Return the endpoints over streams (nic/streams.h). */
-const struct p3_endpoint_ops *p3_nic_stream(void);
+extern const struct p3_endpoint_ops p3_endpoint_stream; /* over nic/streams.h */
 /* Load libfabric, unless it is loaded, and return the endpoints over it; NULL after an
  * error line.  A library that was built without libfabric has no such function. */
 const struct p3_endpoint_ops *p3_nic_fabric(void);

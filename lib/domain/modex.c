@@ -99,7 +99,7 @@ static const char *modex_wished_provider(void)
 static const struct p3_endpoint_ops *modex_endpoints(const char *provider)
 {
 	if (strcmp(provider, SOCKETS) == 0)
-		return p3_nic_stream();
+		return &p3_endpoint_stream;
 #ifdef P3_FABRIC
 	return p3_nic_fabric();
 #else

@@ -151,33 +151,24 @@ static void conns_pair_up(struct conn *in, struct conn *out)
 	out->pair = in;
 }
 
-static void conns_free_in(struct p3_connections *cs, struct conn *c)
-{
-	struct conn **at = &cs->in;
-	while (*at && *at != c)
-		at = &(*at)->next;
-	if (!*at)
-		return;
-	*at = c->next;
-	cs->nin--;
-	if (c->pair)
-		c->pair->pair = NULL;
-	conns_close_ep(c);
-	free(c);
-}
-
 /* Drop a connection that has broken, that could not be made, or that must be closed. */
 static void conns_drop(struct p3_connections *cs, struct conn *c)
 {
 	if (!c->ep)
 		return;
 	cs->opening -= c->state == CONNECTING;
-	if (c->in) {
-		conns_free_in(cs, c);
-		return;
-	}
 	conns_close_ep(c);
 	c->state = REFUSED;
+	if (!c->in)
+		return;
+	struct conn **at = &cs->in;
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	cs->nin--;
+	if (c->pair)
+		c->pair->pair = NULL;
+	free(c);
 }
 
 /* Make room for one more connection: close the oldest one over which this node does not
@@ -278,9 +269,8 @@ void p3_conns_cut(struct p3_endpoint *e, uint64_t to)
 void p3_conns_look(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
-	if (!cs->opening && ++cs->polls % CONNECTIONS_LOOK_EACH)
-		return;
-	conns_look(e);
+	if (cs->opening || ++cs->polls % CONNECTIONS_LOOK_EACH == 0)
+		conns_look(e);
 }
 
 /* ---- frames ---- */
@@ -413,7 +403,7 @@ void p3_conns_close(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
 	while (cs->in)
-		conns_free_in(cs, cs->in);
+		conns_drop(cs, cs->in);
 	for (uint32_t i = 0; i < cs->nout; i++) {
 		conns_close_ep(cs->out[i]);
 		free(cs->out[i]);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #define INBOX_PACKETS 64u
+#define SEALED        (sizeof(struct p3_control_record) - sizeof(struct p3_mac_tag))
 
 /* ---- out ---- */
 
@@ -49,12 +50,6 @@ bool p3_control_is_due(const struct p3_control *c)
 	return !c->item.len && (control_owes_taken(c) || control_has_packets(c));
 }
 
-/* Behind the tag of a record that has a packet. */
-static size_t control_sealed_len(void)
-{
-	return sizeof(struct p3_control_record) - sizeof(struct p3_mac_tag);
-}
-
 void p3_control_write(struct p3_control *c)
 {
 	struct p3_packet *p = &c->out.packet;
@@ -77,7 +72,7 @@ int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg)
 	struct p3_control_record r = {.packet.msg = *msg};
 	p3_mac_begin(&mac, &c->key[0]);
 	r.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet);
-	r.head.tag = p3_mac_seal(&mac, 0, &r.head.is, control_sealed_len());
+	r.head.tag = p3_mac_seal(&mac, 0, &r.head.is, SEALED);
 	return send(c->fd, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -90,7 +85,7 @@ int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out)
 	if (n < 0)
 		return -errno;
 	if (n != (ssize_t)sizeof r ||
-		!p3_mac_check(&mac, &r.head.tag, &r.head.is, control_sealed_len()))
+		!p3_mac_check(&mac, &r.head.tag, &r.head.is, SEALED))
 		return -EPIPE;
 	*msg_out = r.packet.msg;
 	return 0;
@@ -166,14 +161,4 @@ void p3_inbox_put(
 	if (p)
 		news->packet = *p;
 	p3_release(&box->tail, tail + 1); /* STREAM.4 */
-}
-
-bool p3_inbox_next(struct p3_inbox *box, struct p3_stream_news *out)
-{
-	uint32_t head = p3_get(&box->head);
-	if (head == p3_acquire(&box->tail)) /* STREAM.4 */
-		return false;
-	*out = box->ring[head & box->mask];
-	p3_release(&box->head, head + 1); /* STREAM.5 */
-	return true;
 }

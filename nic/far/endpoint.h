@@ -146,8 +146,7 @@ struct p3_endpoint_ops {
 	void (*cut)(struct p3_endpoint *ep, uint64_t to);
 };
 
-/* The usual endpoint: the streams of the process (nic/streams.h). */
-extern const struct p3_endpoint_ops p3_endpoint_stream;
+/* The usual endpoint, p3_endpoint_stream, is in nic/nic.h. */
 /* Endpoints over libfabric, of the provider of the configuration, at its address, which
  * may be NULL: the provider chooses. */
 extern const struct p3_endpoint_ops p3_endpoint_fabric;

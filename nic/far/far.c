@@ -64,7 +64,6 @@ struct wire {
 	uint64_t streams_at;                 /* time of the next look at them */
 	_Atomic(struct p3_far_link *) *link; /* (any) an array of nnodes; NULL: not
 					      * introduced yet */
-	uint32_t *up;                        /* the nodes whose links are up */
 	struct p3_far_link **active;         /* links that have work, or soon will */
 	uint32_t nactive;
 	uint32_t behind;      /* passes since the last look for which messages waited */
@@ -74,7 +73,6 @@ struct wire {
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
 	int ep, timer;     /* descriptors: of the set, and in it */
-	p3_fd_id timer_file;
 	uint64_t timer_at; /* time that the timer shows, or UINT64_MAX for none */
 };
 
@@ -91,6 +89,13 @@ static struct p3_far_link *far_link_of(const struct wire *w, uint32_t node)
 static bool far_is_open(const struct p3_far_link *l)
 {
 	return l->up && !l->carry.peer->bad;
+}
+
+/* Return the link of a node whose frames count, or NULL. */
+static struct p3_far_link *far_open_link(const struct wire *w, uint32_t node)
+{
+	struct p3_far_link *l = far_link_of(w, node);
+	return l && far_is_open(l) ? l : NULL;
 }
 
 /* ---- active links ---- */
@@ -113,21 +118,12 @@ static void far_deactivate(struct wire *w, uint32_t i)
 
 /* ---- in ---- */
 
-/* Return the link of the peer that a frame claims to come from, or NULL. */
-static struct p3_far_link *far_link_for(
-	const struct p3_nic *n, const struct p3_frame *f, uint32_t len)
-{
-	uint64_t node = f->medium;
-	if (len < offsetof(struct p3_frame, data) || node >= n->conf.nnodes)
-		return NULL;
-	struct p3_far_link *l = far_link_of(far_wire_of(n), (uint32_t)node);
-	return l && far_is_open(l) ? l : NULL;
-}
-
 static void far_take(
 	struct p3_nic *n, const struct p3_frame *f, uint32_t len, uint64_t now)
 {
-	struct p3_far_link *l = far_link_for(n, f, len);
+	struct p3_far_link *l = NULL;
+	if (len >= offsetof(struct p3_frame, data) && f->medium < n->conf.nnodes)
+		l = far_open_link(far_wire_of(n), (uint32_t)f->medium);
 	if (!l) {
 		p3_count(&n->count[P3_C_FAR_STRANGERS], 1);
 		return;
@@ -223,12 +219,13 @@ static void far_set_goals(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	w->settling = p3_get(&n->settle);
-	for (uint32_t i = 0; i < w->far.links; i++) {
-		struct p3_far_link *l = far_link_of(w, w->up[i]);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		struct p3_far_link *l = far_open_link(w, i);
+		if (!l)
+			continue;
 		l->carry.has_goal = l->carry.all_captured = false;
 		l->carry.hurries = true;
-		if (far_is_open(l))
-			far_activate(n, l);
+		far_activate(n, l);
 	}
 }
 
@@ -240,10 +237,10 @@ static void far_settle(struct p3_nic *n)
 	uint32_t late = n->conf.nnodes;
 	if (w->settling == p3_get(&n->settled))
 		far_set_goals(n);
-	for (uint32_t i = 0; i < w->far.links; i++) {
-		struct p3_far_link *l = far_link_of(w, w->up[i]);
-		if (far_is_open(l) && !p3_carry_has_settled(&l->carry))
-			late = w->up[i];
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		struct p3_far_link *l = far_open_link(w, i);
+		if (l && !p3_carry_has_settled(&l->carry))
+			late = i;
 	}
 	p3_set(&n->unsettled, late);
 	if (late == n->conf.nnodes)
@@ -429,8 +426,7 @@ bool p3_far_waits(const struct p3_nic *n)
 static bool far_owns_timer(const struct wire *w)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
-	return w->ep < 0 ? p3_fd_is(w->timer, w->timer_file)
-			 : epoll_ctl(w->ep, EPOLL_CTL_MOD, w->timer, &ev) == 0;
+	return epoll_ctl(w->ep, EPOLL_CTL_MOD, w->timer, &ev) == 0;
 }
 
 /* Set the timer to a time, or to none for UINT64_MAX.  Return false if the program has
@@ -521,7 +517,6 @@ static void far_attach(struct p3_nic *n, struct p3_peer *p,
 	p->cma_off = true;
 	memcpy(l->name, info->far_name, sizeof l->name);
 	l->name_len = info->far_len;
-	w->up[w->far.links] = p->index;
 	p3_far_link_up(n, l, p, lane_out);
 	p3_far_reads_up(l);
 	if (!l->active)
@@ -535,9 +530,6 @@ void p3_far_detach(struct p3_nic *n, struct p3_peer *p)
 		return;
 	struct wire *w = far_wire_of(n);
 	struct p3_far_link *l = far_link_of(w, p->index);
-	for (uint32_t i = 0; i < w->far.links; i++)
-		if (w->up[i] == p->index)
-			w->up[i] = w->up[w->far.links - 1];
 	for (uint32_t i = w->nactive; i-- > 0;)
 		if (w->active[i] == l)
 			far_deactivate(w, i);
@@ -552,13 +544,6 @@ void p3_far_drain(struct p3_nic *n, struct p3_peer *p)
 		!far_wire_of(n)->busy)
 		far_take_all(n, p3_now_ns());
 	errno = saved;
-}
-
-/* Do nothing: the peer's host wakes it when a frame comes. */
-static void far_kick(struct p3_nic *n, struct p3_peer *p)
-{
-	(void)n;
-	(void)p;
 }
 
 /* The peer's frames show that it makes passes. */
@@ -593,12 +578,13 @@ static void far_open_set(struct wire *w)
 	w->timer_at = UINT64_MAX;
 	w->timer =
 		p3_fd_high(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-	w->timer_file = p3_fd_file(w->timer);
 	int news = w->far.ops->news(w->far.ep);
 	w->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	if (w->ep < 0 || news < 0 || far_watch(w, w->timer) || far_watch(w, news) ||
 		(w->streams && far_watch(w, p3_endpoint_stream.news(w->streams)))) {
 		int why = news < 0 ? news : -errno;
+		if (w->timer >= 0)
+			p3_fd_close(w->timer);
 		if (w->ep >= 0)
 			p3_fd_close(w->ep);
 		w->ep = why;
@@ -607,9 +593,11 @@ static void far_open_set(struct wire *w)
 
 static void far_close_set(struct p3_nic *n, struct wire *w)
 {
+	if (w->ep < 0)
+		return;
 	if (far_owns_timer(w))
 		p3_fd_close(w->timer);
-	if (w->ep >= 0 && (!n->wire_thread || p3_wire_thread_owns(n)))
+	if (!n->wire_thread || p3_wire_thread_owns(n))
 		p3_fd_close(w->ep);
 }
 
@@ -645,7 +633,6 @@ void p3_far_stop(struct p3_nic *n)
 	if (w->far.buffers)
 		munmap(w->far.buffers, w->far.nbuffers * sizeof *w->far.buffers);
 	free(w->link);
-	free(w->up);
 	free(w->active);
 	free(w);
 	n->wire_state = NULL;
@@ -665,9 +652,8 @@ static int far_make(struct p3_nic *n, struct wire *w)
 	w->far.ops = conf->ops;
 	w->streams = conf->ops == &p3_endpoint_stream ? NULL : conf->streams;
 	w->link = calloc(n->conf.nnodes, sizeof *w->link);
-	w->up = calloc(n->conf.nnodes, sizeof *w->up);
 	w->active = calloc(n->conf.nnodes, sizeof *w->active);
-	if (!w->link || !w->up || !w->active || far_make_buffers(&w->far, n->conf.nnodes))
+	if (!w->link || !w->active || far_make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
 	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, &w->far.ep);
 	w->far.fill = rc ? 0 : far_most_cells(&w->far);
@@ -698,8 +684,5 @@ uint32_t p3_nic_far_name(struct p3_nic *n, unsigned char out[P3_FAR_NAME])
 	return w ? w->far.ops->name(w->far.ep, out) : 0;
 }
 
-const struct p3_wire p3_wire_far = {.map = far_map,
-	.unmap = far_unmap,
-	.attach = far_attach,
-	.kick = far_kick,
-	.passes = far_passes};
+const struct p3_wire p3_wire_far = {
+	.map = far_map, .unmap = far_unmap, .attach = far_attach, .passes = far_passes};

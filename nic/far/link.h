@@ -11,29 +11,11 @@
  * the endpoint has given it back.  Each link may hold P3_FAR_OWN buffers, however many
  * others hold; beyond that links share P3_FAR_BUFFERS.
  *
- * A completion of the endpoint says that the buffer is free again, not that the frame has
- * arrived: connections that break lose frames that they had completed.  So frames wait
- * until the peer acknowledges them, and a link asks its peer which ones are missing.
- * After a failed completion it sends them once more without asking, after a pause that
- * grows up to P3_FAR_RETRY_MOST while connections break.
- *
- * Some endpoints lose buffers with a connection that broke.  There, after a break, or
- * when the peer asks again for a frame whose buffer is not back, the link waits
- * P3_FAR_LOST_NS and then treats its older buffers as given back.  If the endpoint has
- * such a buffer still, a frame that goes out of it later may have the bytes of two
- * frames: its sum is wrong.
+ * docs/design/far-frames.md tells when a link sends frames again, and when it takes back
+ * the buffers of a broken connection, how credits bound what waits for a node, and how
+ * sums tell frames of another life of the pair.
  *
  * Connections are lazy: the peer's name becomes an address with the first frame to it.
- *
- * Credits.  Each frame says for how many more frames its sender has room (frame.h).  A
- * node shares P3_FAR_PROMISED frames between its links, so what peers send while it does
- * not poll is bounded by that number, and by P3_FAR_FIRST for each link that has none.
- *
- * Lives.  The key of each direction of a pair is made of the incarnations of both nodes,
- * so a frame of another life of the pair has a wrong sum.  A node reads no other word of
- * a frame before it has checked the sum, except the index of the sender.  Who may send
- * frames is the endpoint's part: streams take them from authenticated peers only, and a
- * network of a provider must be private (docs/many-hosts.md).
  *
  * The lease holder calls these functions, except where a comment says (any).
  */

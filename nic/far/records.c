@@ -37,11 +37,11 @@ static void record_finish(
 	pool->last_done = &it->next;
 }
 
-void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b)
+void p3_records_report(struct p3_record_pool *pool)
 {
-	while (pool->done && b->n < b->most) {
+	while (pool->done && pool->n < pool->most) {
 		struct p3_record_item *it = pool->done;
-		b->out[b->n++] =
+		pool->out[pool->n++] =
 			(struct p3_far_event){.op = (void *)it, .failed = it->failed};
 		pool->done = it->next;
 		if (!pool->done)
@@ -533,8 +533,7 @@ static int record_end_control(struct p3_record_pool *pool, struct p3_records *c)
 }
 
 /* A record is whole.  Return 0 or -EPROTO. */
-static int record_end_record(
-	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+static int record_end_record(struct p3_record_pool *pool, struct p3_records *c)
 {
 	uint32_t len = (uint32_t)c->head.is;
 	c->got = 0;
@@ -543,7 +542,8 @@ static int record_end_record(
 	switch (c->head.is >> 32) {
 	case P3_RECORD_FRAME:
 		c->filling->frame.medium = c->node;
-		b->out[b->n++] = (struct p3_far_event){.op = &c->filling->op, .len = len};
+		pool->out[pool->n++] =
+			(struct p3_far_event){.op = &c->filling->op, .len = len};
 		c->filling = NULL;
 		pool->came++;
 		FAULT_POINT("remote.frame_taken");
@@ -567,30 +567,22 @@ static int record_end_record(
 }
 
 /* The next n bytes of a record are in their place.  Return 0 or -EPROTO. */
-static int record_place(struct p3_record_pool *pool, struct p3_records *c,
-	struct p3_record_batch *b, uint32_t n)
+static int record_place(struct p3_record_pool *pool, struct p3_records *c, uint32_t n)
 {
 	c->to = n ? c->to + n : c->to;
 	c->left -= n;
-	return c->left ? 0 : record_end_record(pool, c, b);
-}
-
-/* Move bytes of the stage to their place. */
-static void record_copy(struct p3_record_pool *pool, void *to, uint32_t n)
-{
-	memcpy(to, pool->stage + pool->at, n);
-	pool->at += n;
+	return c->left ? 0 : record_end_record(pool, c);
 }
 
 /* Take the next part of a record from the stage.  Return 0, -EAGAIN or -EPROTO. */
-static int record_take_part(
-	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+static int record_take_part(struct p3_record_pool *pool, struct p3_records *c)
 {
 	uint32_t there = pool->end - pool->at, size = sizeof c->head;
 	int rc = 0;
 	if (!c->left && c->got < size) {
 		uint32_t n = size - c->got < there ? size - c->got : there;
-		record_copy(pool, (char *)&c->head + c->got, n);
+		memcpy((char *)&c->head + c->got, pool->stage + pool->at, n);
+		pool->at += n;
 		c->got += n;
 		there -= n;
 	}
@@ -600,16 +592,17 @@ static int record_take_part(
 		return rc;
 	uint32_t n = c->left < there ? c->left : there;
 	if (n)
-		record_copy(pool, c->to, n);
-	return record_place(pool, c, b, n);
+		memcpy(c->to, pool->stage + pool->at, n);
+	pool->at += n;
+	return record_place(pool, c, n);
 }
 
-int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b)
+int p3_records_go_on(struct p3_record_pool *pool)
 {
 	struct p3_records *c = pool->from;
 	int rc = 0;
-	while (!rc && pool->at < pool->end && b->n < b->most)
-		rc = record_take_part(pool, c, b);
+	while (!rc && pool->at < pool->end && pool->n < pool->most)
+		rc = record_take_part(pool, c);
 	if (rc != -EPROTO && pool->at == pool->end)
 		pool->from = NULL;
 	return rc == -EPROTO ? rc : 0;
@@ -617,8 +610,7 @@ int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b)
 
 /* Read once.  Return 1 if there may be more, 0, -EAGAIN: nothing has come, or another
  * -errno. */
-static int record_receive_some(
-	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+static int record_receive_some(struct p3_record_pool *pool, struct p3_records *c)
 {
 	/* Bytes of a read that come after a head go to their place, not to the stage. */
 	uint32_t room = c->reads ? RECORDS_BEHIND : P3_RECORD_STAGE;
@@ -638,23 +630,22 @@ static int record_receive_some(
 	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
 	if (c->left > k)
 		FAULT_POINT("remote.record_half_taken");
-	int rc = k ? record_place(pool, c, b, k) : 0;
+	int rc = k ? record_place(pool, c, k) : 0;
 	if (!rc && (uint32_t)n > k) {
 		pool->from = c;
 		pool->at = 0;
 		pool->end = (uint32_t)n - k;
-		rc = p3_records_go_on(pool, b);
+		rc = p3_records_go_on(pool);
 	}
 	return rc ? rc : (uint32_t)n == want;
 }
 
-int p3_records_receive(
-	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+int p3_records_receive(struct p3_record_pool *pool, struct p3_records *c)
 {
 	int rc = 1;
 	bool came = false;
-	for (uint32_t i = 0; rc == 1 && i < ROW && b->n < b->most; i++) {
-		rc = record_receive_some(pool, c, b);
+	for (uint32_t i = 0; rc == 1 && i < ROW && pool->n < pool->most; i++) {
+		rc = record_receive_some(pool, c);
 		came |= rc >= 0;
 	}
 	return rc < 0 && rc != -EAGAIN ? rc : came ? 0 : -EAGAIN;

@@ -128,7 +128,6 @@ int p3_inbox_open(struct p3_inbox *box, uint32_t ranks);
 bool p3_inbox_has_room(const struct p3_inbox *box);
 void p3_inbox_put(
 	struct p3_inbox *box, uint32_t rank, int broken, const struct p3_packet *p);
-bool p3_inbox_next(struct p3_inbox *box, struct p3_stream_news *out);
 
 /* The words of a read that is asked. */
 struct p3_record_ask {
@@ -182,6 +181,8 @@ struct p3_records {
 /* The lists, the stage and the regions that all connections of an endpoint share. */
 struct p3_record_pool {
 	struct p3_record_item *done, **last_done; /* to be reported */
+	struct p3_far_event *out;                 /* the n events of this poll */
+	uint32_t n, most;
 	struct p3_far_buffer *posted;
 	struct p3_records *from; /* whose bytes the stage has; NULL: it is empty */
 	uint32_t at, end;        /* those bytes */
@@ -192,12 +193,6 @@ struct p3_record_pool {
 	struct p3_far_region *regions[P3_RECORD_BUCKETS];
 	struct p3_inbox inbox;
 	_Alignas(64) char stage[P3_RECORD_STAGE];
-};
-
-/* The events of one poll. */
-struct p3_record_batch {
-	struct p3_far_event *out;
-	uint32_t n, most;
 };
 
 void p3_records_open(struct p3_record_pool *pool);
@@ -211,7 +206,7 @@ bool p3_records_leave(struct p3_records *c);
 void p3_records_close(struct p3_record_pool *pool);
 
 /* Report what is over, while there is room. */
-void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b);
+void p3_records_report(struct p3_record_pool *pool);
 void p3_records_post(struct p3_record_pool *pool, struct p3_far_buffer *b);
 
 /* Take a frame, or a read; false: there are too many. */
@@ -227,10 +222,9 @@ int p3_records_send(struct p3_record_pool *pool, struct p3_records *c);
 
 /* Receive.  Return 0, -EAGAIN if nothing has come, or another -errno: the connection is
  * broken. */
-int p3_records_receive(
-	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b);
+int p3_records_receive(struct p3_record_pool *pool, struct p3_records *c);
 /* Take what the stage still has, of pool->from.  Return 0 or -errno, as above. */
-int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b);
+int p3_records_go_on(struct p3_record_pool *pool);
 
 /* These are functions of struct p3_endpoint_ops. */
 void p3_records_offer(struct p3_record_pool *pool, const void *bytes, uint64_t len,

@@ -289,10 +289,9 @@ static void stream_look_after(struct p3_endpoint *e, struct peer *p, int rc)
 		stream_add_unsent(e, p);
 }
 
-static void stream_receive(
-	struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
+static void stream_receive(struct p3_endpoint *e, struct peer *p)
 {
-	int rc = p3_records_receive(&e->pool, &p->records, b);
+	int rc = p3_records_receive(&e->pool, &p->records);
 	p->misses = rc == -EAGAIN ? p->misses + e->nhot : 0;
 	if (rc != -EAGAIN)
 		stream_look_after(e, p, rc);
@@ -301,11 +300,10 @@ static void stream_receive(
 }
 
 /* Read a connection that the set has reported.  It becomes hot with a frame. */
-static void stream_receive_cold(
-	struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
+static void stream_receive_cold(struct p3_endpoint *e, struct peer *p)
 {
 	uint64_t came = e->pool.came;
-	stream_receive(e, p, b);
+	stream_receive(e, p);
 	if (p->up && e->pool.came != came)
 		stream_heat(e, p);
 	if (p->up && !p->hot)
@@ -313,10 +311,10 @@ static void stream_receive_cold(
 }
 
 /* Take what the last poll had no room for. */
-static void stream_receive_rest(struct p3_endpoint *e, struct p3_record_batch *b)
+static void stream_receive_rest(struct p3_endpoint *e)
 {
 	struct peer *p = &e->peer[e->pool.from->node];
-	stream_look_after(e, p, p3_records_go_on(&e->pool, b));
+	stream_look_after(e, p, p3_records_go_on(&e->pool));
 }
 
 /* If frames of which a part has come hold all buffers, and nothing more comes, break
@@ -332,7 +330,7 @@ static void stream_tick(struct p3_endpoint *e, uint64_t now)
 }
 
 /* Look at the set. */
-static void stream_look(struct p3_endpoint *e, struct p3_record_batch *b)
+static void stream_look(struct p3_endpoint *e)
 {
 	struct epoll_event ev[STREAM_EVENTS];
 	uint64_t now = p3_now_ns();
@@ -340,7 +338,7 @@ static void stream_look(struct p3_endpoint *e, struct p3_record_batch *b)
 	long n = syscall(SYS_epoll_pwait, e->set, ev, STREAM_EVENTS, 0, NULL, 0);
 	for (long i = 0; i < n; i++) /* the set may be the program's (fd.h) */
 		if (ev[i].data.u64 < e->nnodes && e->peer[ev[i].data.u64].up)
-			stream_receive_cold(e, &e->peer[ev[i].data.u64], b);
+			stream_receive_cold(e, &e->peer[ev[i].data.u64]);
 	if (now >= e->tick_at)
 		stream_tick(e, now);
 }
@@ -357,12 +355,12 @@ static bool stream_looks_now(struct p3_endpoint *e)
 
 /* Read the hot connections.  One that fills the batch comes last the next time, so that
  * it does not keep the others from their turn. */
-static void stream_receive_hot(struct p3_endpoint *e, struct p3_record_batch *b)
+static void stream_receive_hot(struct p3_endpoint *e)
 {
 	uint32_t i = e->nhot;
-	while (i > 0 && b->n < b->most)
-		stream_receive(e, e->hot[--i], b);
-	if (b->n < b->most || i >= e->nhot)
+	while (i > 0 && e->pool.n < e->pool.most)
+		stream_receive(e, e->hot[--i]);
+	if (e->pool.n < e->pool.most || i >= e->nhot)
 		return;
 	struct peer *p = e->hot[i];
 	e->hot[i] = e->hot[0];
@@ -372,23 +370,24 @@ static void stream_receive_hot(struct p3_endpoint *e, struct p3_record_batch *b)
 static uint32_t stream_poll(
 	struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
 {
-	struct p3_record_batch b = {out, 0, most};
+	e->pool.out = out;
+	e->pool.n = 0;
+	e->pool.most = most;
 	if (p3_get(&e->ordered))
 		stream_take_orders(e);
-	p3_records_report(&e->pool, &b);
+	p3_records_report(&e->pool);
 	if (e->pool.from)
-		stream_receive_rest(e, &b);
+		stream_receive_rest(e);
 	if (e->unsent)
 		stream_push(e);
 	e->due |= stream_looks_now(e);
-	if (e->due && b.n < most)
-		stream_look(
-			e, &b); /* before hot connections, which may fill each batch */
-	stream_receive_hot(e, &b);
-	p3_records_report(&e->pool, &b);
+	if (e->due && e->pool.n < most)
+		stream_look(e); /* before hot connections, which may fill each batch */
+	stream_receive_hot(e);
+	p3_records_report(&e->pool);
 	stream_tell_news(e);
-	e->found = b.n;
-	return b.n;
+	e->found = e->pool.n;
+	return e->pool.n;
 }
 
 static int stream_news(const struct p3_endpoint *e)
@@ -522,11 +521,6 @@ const struct p3_endpoint_ops p3_endpoint_stream = {.authenticates = true,
 	.read = stream_begin_read,
 	.cut = stream_cut};
 
-const struct p3_endpoint_ops *p3_nic_stream(void)
-{
-	return &p3_endpoint_stream;
-}
-
 /* ---- for the domain's thread ---- */
 
 static void stream_wake(struct p3_endpoint *e)
@@ -567,7 +561,13 @@ bool p3_stream_owes(struct p3_endpoint *e, uint32_t rank)
 
 bool p3_streams_next(struct p3_endpoint *e, struct p3_stream_news *out)
 {
-	return p3_inbox_next(&e->pool.inbox, out);
+	struct p3_inbox *box = &e->pool.inbox;
+	uint32_t head = p3_get(&box->head);
+	if (head == p3_acquire(&box->tail)) /* STREAM.4 */
+		return false;
+	*out = box->ring[head & box->mask];
+	p3_release(&box->head, head + 1); /* STREAM.5 */
+	return true;
 }
 
 uint32_t p3_streams_look(struct p3_endpoint *e)

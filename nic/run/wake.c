@@ -81,7 +81,8 @@ void p3_wake_tender(struct p3_nic *n)
 void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_count(&n->count[P3_C_KICKS], 1);
-	p->wire->kick(n, p);
+	if (p->wire == &p3_wire_shm) /* a frame wakes the others */
+		p3_shm_kick(n, p);
 }
 
 /* ---- frames, fences and looks ---- */

@@ -164,10 +164,8 @@ void p3_gbn_send(struct p3_gbn *g, uint64_t now)
 	while (gbn_has_frame(g) && !g->medium->keeps(g->arg, gbn_frame_at(g, g->sent)) &&
 		gbn_put_one(g, gbn_frame_at(g, g->sent)))
 		gbn_note_put(g, now);
-	if (g->owes_probe && gbn_put_bare(g, P3_FRAME_PROBE)) {
-		g->owes_probe = false;
-		g->probed++;
-	}
+	if (g->owes_probe)
+		g->owes_probe = !gbn_put_bare(g, P3_FRAME_PROBE);
 	if (gbn_ack_at(g) <= now)
 		(void)gbn_put_bare(g, P3_FRAME_ACK);
 }

@@ -132,7 +132,7 @@ struct p3_gbn {
 	const struct p3_gbn_medium *medium;
 	void *arg; /* of its functions */
 	/* counters for people and tests */
-	uint64_t resent, bad_sums, doubles, gaps, probed;
+	uint64_t resent, bad_sums, doubles, gaps;
 	struct p3_frame *queue[P3_FRAME_WINDOW];
 };
 

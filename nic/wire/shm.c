@@ -196,7 +196,7 @@ static void shm_attach(struct p3_nic *n, struct p3_peer *p,
 
 /* ---- life ---- */
 
-static void shm_kick(struct p3_nic *n, struct p3_peer *p)
+void p3_shm_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_doorbell *d = p->doorbell;
 	if (p3_get(p->asleep) != P3_AWAKE) {
@@ -279,6 +279,5 @@ const struct p3_wire p3_wire_shm = {
 	.map = shm_map,
 	.unmap = shm_unmap,
 	.attach = shm_attach,
-	.kick = shm_kick,
 	.passes = shm_passes,
 };

@@ -94,8 +94,6 @@ struct p3_wire {
 	 * credits in mine. */
 	void (*attach)(struct p3_nic *n, struct p3_peer *p,
 		const struct p3_peer_info *info, struct p3_lane *lane_out);
-	/* Make the peer's firmware run, or a sleeping thread of it look. */
-	void (*kick)(struct p3_nic *n, struct p3_peer *p);
 	/* Return the number of passes that the peer's firmware has made, as far as this
 	 * node knows. */
 	uint64_t (*passes)(const struct p3_nic *n, const struct p3_peer *p);
@@ -104,6 +102,8 @@ struct p3_wire {
 /* ---- shared memory, between nodes of one machine (nic/wire/shm.c) ---- */
 
 extern const struct p3_wire p3_wire_shm;
+/* Make the peer's firmware run, or a sleeping thread of it look. */
+void p3_shm_kick(struct p3_nic *n, struct p3_peer *p);
 /*
  * Read bytes at an address in the peer's memory into here[1] to here[k]; here[0] is this
  * function's to use.  Return the number of bytes, or -errno; -ESRCH: the process is not

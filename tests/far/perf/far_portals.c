@@ -79,7 +79,7 @@ static const struct p3_far_conf *far_conf(struct far_end *e)
 	static struct p3_far_conf conf = {.host = host};
 	conf.provider = e->provider;
 	conf.address = e->address[e->rank];
-	conf.ops = base = p3_nic_stream();
+	conf.ops = base = &p3_endpoint_stream;
 	if (strcmp(e->provider, "stream") == 0) {
 		conf.streams = connect_streams(e);
 		return &conf;
