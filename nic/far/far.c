@@ -324,7 +324,7 @@ static bool far_looks_now(struct wire *w)
 	       ++w->empty % RARELY == 0;
 }
 
-void p3_far_poll(struct p3_nic *n)
+static void far_poll(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	uint64_t now = p3_now_ns();
@@ -371,7 +371,7 @@ static void far_push_flushed(struct p3_nic *n)
 
 /* Send only to the peers that this node has written to; credits wait for the next
  * pass. */
-void p3_far_flush(struct p3_nic *n)
+static void far_flush(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	bool sends = false;
@@ -416,7 +416,7 @@ static uint64_t far_next_pass(const struct p3_nic *n)
 }
 
 /* Return true if frames or packets may come, for which only passes look. */
-bool p3_far_waits(const struct p3_nic *n)
+static bool far_waits(const struct p3_nic *n)
 {
 	return n->conf.far->streams || far_wire_of(n)->far.links;
 }
@@ -444,12 +444,12 @@ static bool far_set_timer(struct wire *w, uint64_t at)
 	return timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0;
 }
 
-int p3_far_news(const struct p3_nic *n)
+static int far_news(const struct p3_nic *n)
 {
 	return far_wire_of(n)->ep;
 }
 
-int p3_far_arm(struct p3_nic *n)
+static int far_arm(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	w->busy = true;
@@ -554,7 +554,7 @@ static uint64_t far_passes(const struct p3_nic *n, const struct p3_peer *p)
 
 /* ---- for tools ---- */
 
-void p3_far_show(struct p3_nic *n)
+static void far_show(struct p3_nic *n)
 {
 	const struct p3_far *far = &far_wire_of(n)->far;
 	p3_set(&n->count[P3_G_FAR_LINKS], far->links);
@@ -616,7 +616,7 @@ static int far_make_buffers(struct p3_far *far, uint32_t nnodes)
 	return 0;
 }
 
-void p3_far_stop(struct p3_nic *n)
+static void far_stop(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
 	if (w->far.ep) {
@@ -662,7 +662,7 @@ static int far_make(struct p3_nic *n, struct wire *w)
 	return rc;
 }
 
-int p3_far_start(struct p3_nic *n)
+static int far_start(struct p3_nic *n)
 {
 	struct wire *w = calloc(1, sizeof *w);
 	if (!w)
@@ -670,7 +670,7 @@ int p3_far_start(struct p3_nic *n)
 	n->wire_state = w;
 	int rc = far_make(n, w);
 	if (rc) {
-		p3_far_stop(n);
+		far_stop(n);
 		return rc;
 	}
 	far_post_idle(w);
@@ -684,5 +684,15 @@ uint32_t p3_nic_far_name(struct p3_nic *n, unsigned char out[P3_FAR_NAME])
 	return w ? w->far.ops->name(w->far.ep, out) : 0;
 }
 
-const struct p3_wire p3_wire_far = {
-	.map = far_map, .unmap = far_unmap, .attach = far_attach, .passes = far_passes};
+const struct p3_wire p3_wire_far = {.map = far_map,
+	.unmap = far_unmap,
+	.attach = far_attach,
+	.passes = far_passes,
+	.start = far_start,
+	.stop = far_stop,
+	.flush = far_flush,
+	.poll = far_poll,
+	.waits = far_waits,
+	.news = far_news,
+	.arm = far_arm,
+	.show = far_show};

@@ -71,10 +71,9 @@ static void link_on_broken(struct p3_far_link *l, uint64_t now)
 static bool link_resolve_peer(struct p3_far_link *l)
 {
 	struct p3_far *far = l->far;
-	if (l->known)
-		return true;
-	l->known = far->ops->resolve(far->ep, l->carry.peer->index, l->name, l->name_len,
-			   &l->to) == 0;
+	if (!l->known)
+		l->known = far->ops->resolve(far->ep, l->carry.peer->index, l->name,
+				   l->name_len, &l->to) == 0;
 	return l->known;
 }
 

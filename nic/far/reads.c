@@ -21,15 +21,6 @@ static bool reads_is_long(const struct p3_xfer_slot *x)
 	return p3_get(&x->pub->addr) && x->length >= P3_FETCH_LEAST;
 }
 
-/* Note that a slot has a region. */
-static void reads_list(struct p3_far_reads *rs, uint32_t slot)
-{
-	for (uint32_t i = 0; i < rs->noffered; i++)
-		if (rs->offered[i] == slot)
-			return;
-	rs->offered[rs->noffered++] = slot;
-}
-
 uint64_t p3_far_offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
 {
 	struct p3_far_link *l = p3_item(c, struct p3_far_link, carry);
@@ -50,7 +41,9 @@ uint64_t p3_far_offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
 	o->id = id;
 	x->offered = true;
 	l->offered = true;
-	reads_list(rs, slot);
+	if (!o->listed)
+		rs->offered[rs->noffered++] = slot;
+	o->listed = true;
 	return o->region.key;
 }
 
@@ -63,6 +56,7 @@ void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far)
 			continue;
 		if (o->id)
 			reads_recall(far, o);
+		o->listed = false;
 		rs->offered[i] = rs->offered[--rs->noffered];
 	}
 }

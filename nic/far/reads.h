@@ -9,18 +9,8 @@
  * The key of the transfer table goes with the words of the pair.  Keys travel in frames,
  * which streams authenticate.
  *
- * A read that is under way cannot be called back.  So it writes to slices, memory of
- * this node's NIC, which stays until the endpoint is closed.  The owner's bytes may be
- * read all the time.  So while a fetch that was let go is not over, the link takes no new
- * messages (orphans), and the owner does not hear that the transfer is over.
- *
- * An owner's bytes may go earlier, if its program closes an interface, or if the peer is
- * lost.  Then the owner recalls them and cuts the connection before it gives them back:
- * the provider may be sending them, and would fault.  Reads that are cut do not count, as
- * the owner has taken back the slot's id (XFER.1).
- *
- * A reader whose read has taken P3_FAR_STUCK_NS cuts the connection, too: a provider
- * tries for ever to send bytes that a program has unmapped.
+ * A read that is under way cannot be called back.  docs/design/remote-reads.md tells what
+ * follows for slices, orphans, and bytes that go early, and when a reader cuts.
  *
  * The lease holder calls these functions, except open, end and close: the thread that
  * starts or stops the NIC.
@@ -52,6 +42,7 @@ struct p3_far_slice {
 struct p3_far_offer {
 	struct p3_far_region region;
 	uint64_t id; /* transfer; 0: no region */
+	bool listed; /* the slot is one of those that had a region lately */
 };
 
 struct p3_far_reads {
@@ -60,7 +51,7 @@ struct p3_far_reads {
 	struct p3_far_slice slices[P3_FAR_SLICES];
 	char *memory;                /* theirs */
 	struct p3_far_offer *offers; /* by slot */
-	uint32_t *offered, noffered; /* the slots that have a region */
+	uint32_t *offered, noffered; /* the listed slots */
 	uint64_t turn_at;            /* when all links may begin reads again */
 	uint32_t under_way;          /* slices with waits or slot_due */
 };

@@ -67,7 +67,7 @@ struct p3_record_head {
 	uint64_t is;           /* its kind and length: p3_record_word() */
 };
 
-/* A record to be sent.  It lies in the p3_far_op of its frame or read, or in p3_control. */
+/* A record to be sent.  It lies in the operation of its frame or read, or in control. */
 struct p3_record_item {
 	struct p3_record_item *next;
 	struct p3_record_head *head; /* the bytes follow it */
@@ -162,8 +162,8 @@ struct p3_records {
 	struct p3_record_head slice_head;
 	struct p3_far_region *region; /* of the slice; NULL: its read fails */
 	struct p3_mac mac_out, mac_in;
-	/* In: a head, of which got bytes have come, or a record, of whose bytes behind the
-	 * head left have not come. */
+	/* In: a head, of which got bytes have come, or a record, of whose bytes behind
+	 * the head left have not come. */
 	uint32_t got, left;
 	struct p3_record_head head;
 	char *to;

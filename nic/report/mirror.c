@@ -92,7 +92,7 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 	if (p3_unlikely(n->cci.shown || n->cci.nendpoints))
 		p3_cci_gauges(n, now);
 	if (p3_unlikely(n->wired))
-		p3_far_show(n);
+		p3_wire_far.show(n);
 	p3_set(&n->count[P3_C_DRAINED], p3_get(&n->drained));
 	p3_count(&n->count[P3_C_HEARTBEAT], 1);
 }

@@ -56,7 +56,7 @@ bool p3_wait_is_restless(struct p3_nic *n)
 	bool rung = p3_wire_thread_serves(n);
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		struct p3_peer *p = n->hot[i];
-		if (!(rung && p->wire == &p3_wire_far) && (wait_is_unread(p, &p->req_out) ||
+		if (!(rung && p->wire->poll) && (wait_is_unread(p, &p->req_out) ||
 							wait_is_unread(p, &p->rsp_out)))
 			return true;
 	}

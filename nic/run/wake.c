@@ -81,8 +81,8 @@ void p3_wake_tender(struct p3_nic *n)
 void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_count(&n->count[P3_C_KICKS], 1);
-	if (p->wire == &p3_wire_shm) /* a frame wakes the others */
-		p3_shm_kick(n, p);
+	if (p->wire->kick) /* else a frame wakes it */
+		p->wire->kick(n, p);
 }
 
 /* ---- frames, fences and looks ---- */
@@ -91,7 +91,7 @@ void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)
 P3_RARE void p3_wires_flush(struct p3_nic *n)
 {
 	int saved = errno;
-	p3_far_flush(n);
+	p3_wire_far.flush(n);
 	errno = saved;
 }
 

@@ -66,7 +66,7 @@ bool p3_wire_thread_owns(const struct p3_nic *n)
 
 static int wire_thread_open(struct p3_nic *n, struct p3_wire_thread *r)
 {
-	r->wire = p3_far_news(n);
+	r->wire = p3_wire_far.news(n);
 	if (r->wire < 0)
 		return r->wire;
 	r->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
@@ -189,7 +189,7 @@ void p3_wire_thread_forget(struct p3_nic *n)
 bool p3_wire_thread_arm(struct p3_nic *n)
 {
 	struct p3_wire_thread *r = n->wire_thread;
-	int saved = errno, rc = p3_get(&r->lost) ? -EBADF : p3_far_arm(n);
+	int saved = errno, rc = p3_get(&r->lost) ? -EBADF : p3_wire_far.arm(n);
 	if (!rc) /* epoll reports once that the wire needs a pass (PARK.2) */
 		rc = wire_thread_control(
 			r, EPOLL_CTL_MOD, P3_WATCHED_WIRE, EPOLLIN | EPOLLONESHOT);
@@ -204,7 +204,7 @@ bool p3_wire_thread_serves(const struct p3_nic *n)
 
 bool p3_wire_thread_misses(struct p3_nic *n)
 {
-	if (p3_likely(!n->wired) || p3_wire_thread_serves(n) || !p3_far_waits(n))
+	if (p3_likely(!n->wired) || p3_wire_thread_serves(n) || !p3_wire_far.waits(n))
 		return false;
 	p3_count(&n->count[P3_C_WIRE_NAPS], 1);
 	return true;
@@ -221,7 +221,7 @@ int p3_wires_start(struct p3_nic *n)
 		n->peer[i].wire = far ? &p3_wire_far : &p3_wire_shm;
 		n->wired |= far;
 	}
-	int rc = n->wired ? p3_far_start(n) : 0;
+	int rc = n->wired ? p3_wire_far.start(n) : 0;
 	if (!rc)
 		wire_thread_start(n);
 	return rc;
@@ -247,7 +247,7 @@ void p3_wires_stop(struct p3_nic *n)
 		pthread_join(r->thread, NULL);
 	}
 	if (n->wired)
-		p3_far_stop(n);
+		p3_wire_far.stop(n);
 	if (!r)
 		return;
 	/* Close the thread's own descriptors, after the wire has closed its own. */
@@ -261,6 +261,6 @@ void p3_wires_stop(struct p3_nic *n)
 void p3_wires_poll(struct p3_nic *n)
 {
 	int saved = errno;
-	p3_far_poll(n);
+	p3_wire_far.poll(n);
 	errno = saved;
 }

@@ -489,20 +489,16 @@ bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame 
 
 /* ---- counters, settling ---- */
 
-/* Add to the node's counters, and restart the count here. */
-static void carry_tell(struct p3_nic *n, enum p3_counter c, uint64_t *count)
-{
-	if (*count)
-		p3_count(&n->count[c], *count);
-	*count = 0;
-}
-
 void p3_carry_count(struct p3_nic *n, struct p3_carry *c)
 {
-	carry_tell(n, P3_C_FAR_RESENT, &c->gbn.resent);
-	carry_tell(n, P3_C_FAR_BAD_SUMS, &c->gbn.bad_sums);
-	carry_tell(n, P3_C_FAR_DOUBLES, &c->gbn.doubles);
-	carry_tell(n, P3_C_FAR_GAPS, &c->gbn.gaps);
+	struct p3_gbn *g = &c->gbn;
+	if (!(g->resent | g->bad_sums | g->doubles | g->gaps))
+		return;
+	p3_count(&n->count[P3_C_FAR_RESENT], g->resent);
+	p3_count(&n->count[P3_C_FAR_BAD_SUMS], g->bad_sums);
+	p3_count(&n->count[P3_C_FAR_DOUBLES], g->doubles);
+	p3_count(&n->count[P3_C_FAR_GAPS], g->gaps);
+	g->resent = g->bad_sums = g->doubles = g->gaps = 0;
 }
 
 bool p3_carry_has_settled(struct p3_carry *c)

@@ -20,8 +20,8 @@
  * fits into one packet of the network.  All frames of a pair have one order, and a frame
  * is applied whole, which gives guarantees B and C of wire.h.
  *
- * Credits and gauges may wait for gbn.ack_ns for a frame that goes anyway, unless a quarter
- * of a ring's cells depends on them.
+ * Credits and gauges may wait for gbn.ack_ns for a frame that goes anyway, unless a
+ * quarter of a ring's cells depends on them.
  *
  * The two rings of a pair, the producer's and its image at the consumer, have the same
  * size and go through the same positions, pads included.  So the consumer's credits,

@@ -196,7 +196,7 @@ static void shm_attach(struct p3_nic *n, struct p3_peer *p,
 
 /* ---- life ---- */
 
-void p3_shm_kick(struct p3_nic *n, struct p3_peer *p)
+static void shm_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_doorbell *d = p->doorbell;
 	if (p3_get(p->asleep) != P3_AWAKE) {
@@ -280,4 +280,5 @@ const struct p3_wire p3_wire_shm = {
 	.unmap = shm_unmap,
 	.attach = shm_attach,
 	.passes = shm_passes,
+	.kick = shm_kick,
 };

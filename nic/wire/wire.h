@@ -97,13 +97,42 @@ struct p3_wire {
 	/* Return the number of passes that the peer's firmware has made, as far as this
 	 * node knows. */
 	uint64_t (*passes)(const struct p3_nic *n, const struct p3_peer *p);
+	/* Make the peer's firmware run, or a sleeping thread of it look.  NULL, as for
+	 * all that follow: there is nothing to do. */
+	void (*kick)(struct p3_nic *n, struct p3_peer *p);
+
+	/* The others are of the wire between hosts, for files on which it depends. */
+
+	/* Start: conf, layout, published segment and all p->wire are there, no peer yet.
+	 * Return 0 or -errno. */
+	int (*start)(struct p3_nic *n);
+	void (*stop)(struct p3_nic *n);
+	/* Send all published messages, before each look at the words of sleeping nodes;
+	 * poll, at the beginning of each pass, also takes what has come. */
+	void (*flush)(struct p3_nic *n);
+	void (*poll)(struct p3_nic *n);
+	/* Return true if the wire has later work for which no peer rings the doorbell. */
+	bool (*waits)(const struct p3_nic *n);
+	/* Return the wire's descriptor, or -errno: there is none.  start opens it, and it
+	 * does not change while the NIC runs. */
+	int (*news)(const struct p3_nic *n);
+	/*
+	 * Make the wire's descriptor show when the wire needs the next pass.  It is
+	 * called after the last pass before a thread sleeps, and after each change while
+	 * one sleeps.  Return 0: the descriptor becomes readable then at the latest, and
+	 * stays so until the next call.  Return -EAGAIN if the wire needs a pass at once,
+	 * so that no thread shall sleep; after the pass it must not be -EAGAIN again for
+	 * the same work.  Other errors mean that there is no descriptor, or that it is
+	 * gone for good.
+	 */
+	int (*arm)(struct p3_nic *n);
+	/* Copy the gauges of the wire to the counters of the node. */
+	void (*show)(struct p3_nic *n);
 };
 
 /* ---- shared memory, between nodes of one machine (nic/wire/shm.c) ---- */
 
 extern const struct p3_wire p3_wire_shm;
-/* Make the peer's firmware run, or a sleeping thread of it look. */
-void p3_shm_kick(struct p3_nic *n, struct p3_peer *p);
 /*
  * Read bytes at an address in the peer's memory into here[1] to here[k]; here[0] is this
  * function's to use.  Return the number of bytes, or -errno; -ESRCH: the process is not
@@ -119,35 +148,10 @@ ssize_t p3_shm_read(uint32_t os_pid, const struct iovec *here, unsigned k,
 /* ---- another host, behind an endpoint (nic/far/far.c, nic/far/reads.c) ---- */
 
 extern const struct p3_wire p3_wire_far;
-/* Start: conf, layout, published segment and all p->wire are there, no peer yet.  Return
- * 0 or -errno. */
-int p3_far_start(struct p3_nic *n);
-void p3_far_stop(struct p3_nic *n);
-/* Send all published messages, before each look at the words of sleeping nodes; poll,
- * at the beginning of each pass, also takes what has come. */
-void p3_far_flush(struct p3_nic *n);
-void p3_far_poll(struct p3_nic *n);
 /* Take all messages of a peer that ends, and then detach it.  These, and cut, do nothing
  * for a peer of the other wire. */
 void p3_far_drain(struct p3_nic *n, struct p3_peer *p);
 void p3_far_detach(struct p3_nic *n, struct p3_peer *p);
-/* Return true if the wire has later work for which no peer rings the doorbell. */
-bool p3_far_waits(const struct p3_nic *n);
-/* Return the wire's descriptor, or -errno: there is none.  start opens it, and it does
- * not change while the NIC runs. */
-int p3_far_news(const struct p3_nic *n);
-/*
- * Make the wire's descriptor show when the wire needs the next pass.  It is called after
- * the last pass before a thread sleeps, and after each change while one sleeps.  Return
- * 0: the descriptor becomes readable then at the latest, and stays so until the next
- * call.  Return -EAGAIN if the wire needs a pass at once, so that no thread shall sleep;
- * after the pass it must not be -EAGAIN again for the same work.  Other errors mean that
- * there is no descriptor, or that it is gone for good.
- */
-int p3_far_arm(struct p3_nic *n);
-/* Copy the gauges of the wire to the counters of the node. */
-void p3_far_show(struct p3_nic *n);
-
 /*
  * Begin to read len bytes, at most P3_FETCH_MOST, from byte `at` of the peer's transfer
  * on.  Return the fetch, or NULL: later.  Its state changes in poll.  let_go gives a
