@@ -470,7 +470,7 @@ static bool carry_apply_part(
 
 bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame *f)
 {
-	const unsigned char *bytes = p3_frame_bytes(f);
+	const unsigned char *bytes = p3_frame_data(f);
 	struct p3_part p;
 	c->silent = false;
 	if (f->kind != P3_FRAME_PARTS || f->len > (uint64_t)f->cells * P3_CELL)

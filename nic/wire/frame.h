@@ -16,10 +16,8 @@
  *				next one
  *
  * An end does not go back when frames were unacknowledged for too long: it asks the
- * other end, by a frame without data, which frames are missing.  The answer makes it go
- * back.  So a stopped peer does not find the same frames many times.  It asks
- * first when an acknowledgement takes several times as long as usual (soon_ns), since no
- * later frame shows that the last one of a burst is lost.
+ * other end, by a frame without data, which frames are missing, and the answer makes it
+ * go back (docs/design/far-frames.md).
  *
  * A frame carries its number, the number of the first frame that its sender has not
  * received (cumulative acknowledgement), the number of frames from there on that the
@@ -73,14 +71,9 @@ struct p3_frame {
 };
 
 /* Return the data of a frame, which may be longer than the array. */
-static inline unsigned char *p3_frame_data(struct p3_frame *f)
+static inline unsigned char *p3_frame_data(const struct p3_frame *f)
 {
-	return (unsigned char *)f + 64;
-}
-
-static inline const unsigned char *p3_frame_bytes(const struct p3_frame *f)
-{
-	return (const unsigned char *)f + 64;
+	return (unsigned char *)(uintptr_t)f + 64;
 }
 
 /* Return the bytes of a frame on the medium. */

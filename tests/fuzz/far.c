@@ -150,7 +150,7 @@ static void count_answers(struct side *s, const unsigned char *bytes, uint32_t l
 
 static void read_parts(struct side *s, const struct p3_frame *f)
 {
-	const unsigned char *bytes = p3_frame_bytes(f);
+	const unsigned char *bytes = p3_frame_data(f);
 	struct p3_part p;
 	for (uint64_t at = 0; at < f->len; at += (p.len + 7u) & ~7u) {
 		memcpy(&p, bytes + at, sizeof p);
@@ -270,9 +270,9 @@ static bool all_fit(const struct p3_frame *f)
 	for (uint64_t at = 0; at < f->len; at += ((uint64_t)p.len + 7) / 8 * 8) {
 		if (f->len - at < sizeof p)
 			return false;
-		memcpy(&p, p3_frame_bytes(f) + at, sizeof p);
+		memcpy(&p, p3_frame_data(f) + at, sizeof p);
 		at += sizeof p;
-		if (!fits(&p, p3_frame_bytes(f) + at, f->len - at))
+		if (!fits(&p, p3_frame_data(f) + at, f->len - at))
 			return false;
 	}
 	return true;
