@@ -6,9 +6,10 @@
 unprivileged='' # a prefix for commands
 [ "$(id -u)" != 0 ] || unprivileged="setpriv --bounding-set=-sys_admin,-sys_resource"
 
-# 253 are under way until the process $holder ends.
+# 253 are under way until the process $holder ends, as it does with this script.
 hold_descriptors() {
-	python3 -c 'import array, socket, time
+	python3 -c 'import array, os, socket, time
+parent = os.getppid()
 ours, theirs = socket.socketpair()
 while True:
     try:
@@ -17,7 +18,8 @@ while True:
     except OSError:  # others have too many
         time.sleep(0.1)
 print("held", flush=True)
-time.sleep(3000)' >"$dir/holder" &
+while os.getppid() == parent:
+    time.sleep(0.05)' >"$dir/holder" &
 	holder=$!
 	patiently grep -q held "$dir/holder"
 }
