@@ -156,14 +156,16 @@ static void conns_drop(struct p3_connections *cs, struct conn *c)
 {
 	if (!c->ep)
 		return;
+	struct conn **at = &cs->in;
+	while (c->in && *at && *at != c)
+		at = &(*at)->next;
+	if (c->in && !*at)
+		return; /* an event of a connection that is closed */
 	cs->opening -= c->state == CONNECTING;
 	conns_close_ep(c);
 	c->state = REFUSED;
 	if (!c->in)
 		return;
-	struct conn **at = &cs->in;
-	while (*at != c)
-		at = &(*at)->next;
 	*at = c->next;
 	cs->nin--;
 	if (c->pair)
@@ -346,9 +348,7 @@ int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 
 /* ---- sleeping ---- */
 
-/* Let the set e->news report the next event of each queue, once.  Between two calls the
- * kernel need not pass events on from set to set, which takes a third of the time of a
- * message. */
+/* Let the set e->news report the next event of each queue, once until the next call. */
 static int conns_watch(struct p3_endpoint *e, int op)
 {
 	struct fid *const queue[2] = {&e->cq->fid, &e->conns->eq->fid};

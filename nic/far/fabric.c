@@ -27,7 +27,9 @@
 #define READS (FI_RMA | FI_READ | FI_REMOTE_READ)
 
 _Static_assert(sizeof(struct fi_context2) <= sizeof(((struct p3_far_op *)0)->space) &&
-		       offsetof(struct p3_far_op, space) == 0,
+		       offsetof(struct p3_far_op, space) == 0 &&
+		       offsetof(struct p3_far_buffer, op) == 0 &&
+		       offsetof(struct p3_far_read, op) == 0,
 	"a provider may use that much of the context, which is the operation");
 
 /* ---- the library ---- */

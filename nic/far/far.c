@@ -452,6 +452,8 @@ static int far_news(const struct p3_nic *n)
 static int far_arm(struct p3_nic *n)
 {
 	struct wire *w = far_wire_of(n);
+	if (w->ep < 0)
+		return w->ep;
 	w->busy = true;
 	far_send_all(n, p3_now_ns(), true); /* nothing shall wait while threads sleep */
 	far_push(w);
@@ -460,7 +462,7 @@ static int far_arm(struct p3_nic *n)
 	uint64_t at = far_next_pass(n);
 	far_serve_streams(w, UINT64_MAX);
 	int beside = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
-	int rc = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
+	int rc = w->far.ops->arm(w->far.ep);
 	uint64_t now = p3_now_ns();
 	if ((rc == -ENOSPC || beside == -ENOSPC) && at > now + BLIND_NS)
 		at = now + BLIND_NS;

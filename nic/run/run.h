@@ -245,7 +245,7 @@ static inline bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call)
 
 /*
  * A thread that sleeps waits for the word asleep, and the kernel lets no thread wait for
- * a word and a descriptor at once.  So where a wire has a descriptor (arm), one
+ * a word and a descriptor at once.  So where a wire has a descriptor (news), one
  * more thread sleeps in epoll_wait.  When it becomes readable, this thread does what a
  * peer does after publishing: it wakes the thread of this node that sleeps.  epoll
  * reports the descriptor once, and then not before a thread arms it again: the lease

@@ -531,7 +531,7 @@ static void carry_reset_words(struct p3_nic *n, struct p3_carry *c)
 	c->open = NULL;
 	c->last = NULL;
 	if (madvise(c->image, n->layout.seg_len, MADV_DONTNEED))
-		memset(c->image, 0, n->layout.ctl_len);
+		memset(c->image, 0, n->layout.seg_len);
 }
 
 void p3_carry_reset(

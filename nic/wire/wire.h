@@ -46,9 +46,9 @@
  * except start and map allocates.  A wire reports its writes to the medium by
  * p3_looks_add(), so that sleeping readers are woken, and its reads by n->worked.
  *
- * The wire between hosts needs passes for which no peer rings the doorbell: arm gives a
- * descriptor for the node's threads to sleep on (nic/run/run.h).  While there is none,
- * waits makes sleeps short.
+ * The wire between hosts needs passes for which no peer rings the doorbell: news gives a
+ * descriptor for the node's threads to sleep on (nic/run/run.h), and arm makes it
+ * readable in time.  While there is none, waits makes sleeps short.
  */
 #ifndef P3_NIC_WIRE_H
 #define P3_NIC_WIRE_H
