@@ -56,35 +56,39 @@ static bool yod_has_wake(const struct p3_node *node)
 	return p3_fd_is(node->wake_fd, node->wake_file);
 }
 
-/* Wait a moment, in which the life thread goes on, while other processes of this user
- * have too many descriptors under way.  Print a line when that takes long: one that is
- * stopped takes none. */
-static void yod_await_flight(struct p3_node *node, unsigned turn)
+/* Wait a moment, in which the life thread goes on, while the processes of this user have
+ * too many descriptors under way.  Print a line when that takes long: one that is stopped
+ * takes none. */
+static void yod_await_flight(struct p3_node *node, uint64_t *since_ns, bool *said)
 {
 	struct timespec then;
-	struct rlimit most = {0, 0};
-	(void)getrlimit(RLIMIT_NOFILE, &most);
-	if (turn == P3_MODEX_LATE_S * 1000 / FLIGHT_MS)
-		p3_warn("PtlNIInit waits: for %d s the processes of this user have had "
-			"more descriptors under way to each other than the %llu of "
-			"`ulimit -n`; end those that are stopped and take none, or "
-			"raise ulimit -n",
+	if (!*since_ns)
+		*since_ns = p3_now_ns();
+	if (!*said && p3_now_ns() - *since_ns > P3_MODEX_LATE_S * UINT64_C(1000000000)) {
+		struct rlimit most = {0, 0};
+		(void)getrlimit(RLIMIT_NOFILE, &most);
+		p3_warn("PtlNIInit waits: for %d s the processes of this user, this one "
+			"included, have had more descriptors under way to each other "
+			"than the %llu of `ulimit -n`; end those that are stopped and "
+			"take none, or raise ulimit -n",
 			P3_MODEX_LATE_S, (unsigned long long)most.rlim_cur);
-	(void)clock_gettime(CLOCK_REALTIME, &then);
+		*said = true;
+	}
+	(void)clock_gettime(CLOCK_MONOTONIC, &then);
 	then.tv_nsec += FLIGHT_MS * 1000000;
 	then.tv_sec += then.tv_nsec / 1000000000;
 	then.tv_nsec %= 1000000000;
-	while (pthread_cond_timedwait(&node->changed, &node->life, &then) == 0)
-		;
+	(void)pthread_cond_clockwait(&node->changed, &node->life, CLOCK_MONOTONIC, &then);
 }
 
 int p3_job_send_to_yod(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds)
 {
-	int rc;
-	for (unsigned turn = 0;; yod_await_flight(node, ++turn)) {
-		rc = yod_has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds)
-					    : -EPIPE;
+	uint64_t since_ns = 0;
+	bool said = false;
+	for (;; yod_await_flight(node, &since_ns, &said)) {
+		int rc = yod_has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds)
+						: -EPIPE;
 		if (rc != -ETOOMANYREFS)
 			return rc;
 	}
