@@ -129,7 +129,7 @@ struct p3_beat {
  * thread calls these functions; the state is struct p3_frames.
  */
 
-#define P3_FRAMES_MAGIC 0x33504603u   /* the low byte is the version */
+#define P3_FRAMES_MAGIC 0x33504604u   /* the low byte is the version */
 #define P3_STREAM_ROOM  (64u * 1024u) /* bytes of a stream under way at most */
 #define P3_FRAMES_TRACE 2             /* beside 0, stdout, and 1, stderr */
 #define P3_FRAMES_LONG  (64u << 20)   /* bytes of a frame at most */
@@ -161,7 +161,8 @@ enum p3_frame_op {
 	P3_FRAME_NO_INPUT,   /* agent: rank 0 reads no more */
 	P3_FRAME_ENDED,      /* agent: node, value: its wait status */
 	P3_FRAME_BARRIER,    /* agent: number: all ranks here have come to this barrier;
-			      * node: not this one, which has ended, or P3_JOB_NO_RANK */
+			      * node: P3_JOB_NO_RANK, or a rank that has ended since, so
+			      * that they have not */
 	P3_FRAME_BROKEN,     /* agent: node: a process that has ended in the barrier */
 	P3_FRAME_CARD,       /* agent: node; bytes: its card */
 	P3_FRAME_STATS,      /* agent: node; bytes: its statistics (yod.h) */
@@ -186,9 +187,9 @@ enum p3_frame_ask {
 /* Return the reason why a REPORT with this errno lacks a report. */
 static inline const char *p3_query_why(int status)
 {
-	return status == EPIPE    ? "its agent has ended"
-	       : status == EAGAIN ? "its ranks have not started yet"
-				  : strerror(status);
+	return status == EPIPE      ? "its agent has ended"
+	       : status == ENOTCONN ? "its ranks have not started yet"
+				    : strerror(status);
 }
 
 struct p3_frame {

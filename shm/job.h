@@ -79,7 +79,7 @@
 #include <sys/types.h>
 
 #define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC 0x33504a09u   /* protocol; the low byte is its version */
+#define P3_JOB_MAGIC 0x33504a0au   /* protocol; the low byte is its version */
 /* descriptors of a packet at most; one less without a shared heap */
 #define P3_JOB_FDS     4
 #define P3_JOB_REAP_MS 1000

@@ -85,7 +85,7 @@ static int look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS],
 		rc = look_map_one(fds[k], &n->seg[k]);
 	if (rc)
 		look_unmap(n);
-	else if (fds[0] >= 0) /* else the node is gone, or yod could send none now */
+	else if (fds[0] >= 0) /* else the node is gone */
 		n->mapped = msg->incarnation;
 	n->remains = n->mapped && msg->remains;
 	return rc;

@@ -83,7 +83,8 @@ static void agent_send_last(struct p3_agent *a)
 		const char *bytes;
 		end = owes < before ? now + LAST_MS : end;
 		before = owes;
-		(void)poll(p, 2, (int)(end - now));
+		if (poll(p, 2, (int)(end - now)) > 0 && (p[1].revents & POLLERR))
+			return;
 		rc = p3_frames_fill(c);
 		while (!p3_frames_next(c, &f, &bytes))
 			if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)

@@ -41,12 +41,13 @@ void p3_agents_on_barrier(struct p3_uplink *l, uint64_t round, bool came)
 	struct p3_agents *a = l->agents;
 	if (round != a->round || a->gone_n)
 		return;
+	uint32_t n = 0;
 	l->in_barrier = came;
-	a->barrier_since = p3_earlier(a->barrier_since, p3_now_ms());
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (!a->link[h].in_barrier)
-			return;
-	p3_agents_release(a, 0, P3_JOB_NO_RANK);
+		n += a->link[h].in_barrier;
+	a->barrier_since = n ? p3_earlier(a->barrier_since, p3_now_ms()) : P3_NEVER;
+	if (n == a->hosts->n)
+		p3_agents_release(a, 0, P3_JOB_NO_RANK);
 }
 
 void p3_agents_name_late(const struct p3_agents *a, char *text, size_t size)
@@ -119,8 +120,10 @@ static bool forward_take_input(void *arg, uint32_t i, const char *bytes, size_t 
 void p3_forward_begin_input(struct p3_agents *a)
 {
 	int fd = p3_taps_open(a->stdin_fd);
-	if (fd < 0 || p3_taps_add(a->input, 0, fd))
-		(void)forward_take_input(a, 0, NULL, 0);
+	if (fd >= 0 && !p3_taps_add(a->input, 0, fd))
+		return;
+	p3_taps_close(a->input, 0);
+	(void)forward_take_input(a, 0, NULL, 0);
 }
 
 /* ---- output ---- */

@@ -84,8 +84,8 @@ void p3_control_on_signal(struct p3_control *c, int sig)
 	else if (p3_signals_ends(sig))
 		control_end_by_signal(c, sig);
 	else {
-		/* Neither the time-out nor the age of a barrier counts the time between a
-		 * stop and its end. */
+		/* The time-out does not count the time between a stop and its end, and
+		 * the age of a barrier begins anew at the end. */
 		int64_t now = p3_now_ms();
 		if (sig == SIGCONT && c->stopped_at && c->timeout_at != P3_NEVER)
 			c->timeout_at += now - c->stopped_at;

@@ -294,7 +294,7 @@ static void query_ask(struct p3_query *q, struct asker *k, int32_t bits, uint32_
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (!p3_frames_are_open(&a->link[h].conn) ||
 			a->link[h].state != P3_UPLINK_RUNS)
-			query_on_report(q, k, h, a->go_sent ? EPIPE : EAGAIN, NULL, 0);
+			query_on_report(q, k, h, a->go_sent ? EPIPE : ENOTCONN, NULL, 0);
 }
 
 bool p3_query_begin_own(struct p3_query *q)

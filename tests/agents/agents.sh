@@ -209,7 +209,7 @@ case_garbage_and_on() {
 # Part of an agent's first frame comes, and then nothing: after the time-out one line says
 # so, and the job ends.
 case_part_of_a_frame() {
-	printf '#!/bin/sh\nprintf "\\003FP3\\022"; exec sleep 3000\n' >"$dir/rsh"
+	printf '#!/bin/sh\nprintf "\\004FP3\\022"; exec sleep 3000\n' >"$dir/rsh"
 	chmod +x "$dir/rsh"
 	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
 	same "status and lines" "125 1" "$status $(wc -l <"$dir/err")"
@@ -228,14 +228,14 @@ case_silent_agent() {
 }
 
 case_versions() {
-	printf '\004FP3 the rest' | "$yod" --agent >"$dir/out" 2>"$dir/err"
+	printf '\005FP3 the rest' | "$yod" --agent >"$dir/out" 2>"$dir/err"
 	same "status of an agent" 125 $?
-	same "first word" "03 46 50 33" "$(head -c4 "$dir/out" | od -An -tx1 | tr -s ' ' | sed 's/^ //')"
+	same "first word" "04 46 50 33" "$(head -c4 "$dir/out" | od -An -tx1 | tr -s ' ' | sed 's/^ //')"
 	# An order that is cut off, and one of noise.
-	printf '\003FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0short' |
+	printf '\004FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0short' |
 		"$yod" --agent >"$dir/out" 2>"$dir/err"
 	same "status of a short order" 125 $?
-	printf '\003FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0sixteenbytesofno' |
+	printf '\004FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0sixteenbytesofno' |
 		"$yod" --agent >"$dir/out" 2>"$dir/err"
 	same "status of noise" 125 $?
 	says 'standard input has no order'
