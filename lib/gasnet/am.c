@@ -102,8 +102,8 @@ GASNETI_HOT int gasneti_am_send(struct gasneti_message *m)
 		va_end(ap);                                                              \
 	} while (0)
 
-/* Define the calls of requests or of replies: their first parameter, the node that is
- * known, and how the message is sent. */
+/* Define the calls of requests or of replies: their first parameter, the node, 0 for
+ * a reply, and how the message is sent. */
 #define AM_CALLS(kind, to, node, send)                                                   \
 	int gasnetc_AM##kind##Short(to, gasnet_handler_t handler, int numargs, ...)      \
 	{                                                                                \

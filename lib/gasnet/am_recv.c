@@ -360,7 +360,7 @@ static GASNETI_HOT void reply_finish(uint32_t node, uint64_t bits, struct receiv
 	gasneti_wake();
 }
 
-/* Do so if the reply is complete: lid is not NULL. */
+/* Finish a long message whose reply is complete: lid is not NULL. */
 static void reply_finish_lid(uint32_t node, struct gasneti_lid *lid)
 {
 	struct received r;

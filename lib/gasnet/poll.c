@@ -125,8 +125,8 @@ GASNETI_HOT void gasneti_safe_event(const ptl_event_t *ev)
 		safe_event_rare(ev);
 }
 
-/* Serve one event of class 1: completions, replies and barriers; so the caller looks at
- * its condition at once.  Return the number of events. */
+/* Serve one event of class 1: completions, replies and barriers.  After each the
+ * caller looks at its condition.  Return the number of events. */
 GASNETI_HOT unsigned gasneti_poll_one(void)
 {
 	ptl_event_t ev;

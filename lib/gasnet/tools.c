@@ -7,6 +7,8 @@
  */
 #include <execinfo.h>
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <strings.h>
 #include <sys/mman.h>
@@ -176,16 +178,26 @@ int gasnett_cpu_count(void)
 	return CPU_COUNT(&set);
 }
 
+static cpu_set_t affinity_all; /* of the process, before a thread was bound */
+
+static void affinity_read(void)
+{
+	if (sched_getaffinity(0, sizeof(affinity_all), &affinity_all))
+		CPU_ZERO(&affinity_all);
+}
+
 void gasnett_set_affinity(int rank)
 {
-	cpu_set_t all, one;
-	if (sched_getaffinity(0, sizeof(all), &all))
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	cpu_set_t one;
+	(void)pthread_once(&once, affinity_read);
+	int n = CPU_COUNT(&affinity_all);
+	if (!n || rank < 0)
 		return;
-	int before =
-		rank % CPU_COUNT(&all); /* CPUs in the set before that which it takes */
+	int before = rank % n; /* CPUs in the set before that which it takes */
 	CPU_ZERO(&one);
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &all) && before-- == 0)
+		if (CPU_ISSET(cpu, &affinity_all) && before-- == 0)
 			CPU_SET(cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);
 }

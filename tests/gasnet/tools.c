@@ -171,20 +171,21 @@ static void check_environment(void)
 }
 
 /* A thread is bound to one of the CPUs that it may use. */
+/* Each rank has a CPU of those that the process had before a thread was bound. */
 static void check_affinity(void)
 {
-	cpu_set_t all, last, now;
+	cpu_set_t all, now;
 	CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-	size_t cpu = CPU_SETSIZE - 1;
-	while (!CPU_ISSET(cpu, &all))
-		cpu--;
-	CPU_ZERO(&last);
-	CPU_SET(cpu, &last);
-	gasnett_set_affinity(CPU_COUNT(&all) - 1);
-	for (int rank = 0; rank < 3; rank++) {
-		CHECK_EQ(sched_getaffinity(0, sizeof now, &now), 0);
-		CHECK(CPU_EQUAL(&now, &last));
+	for (int rank = CPU_COUNT(&all) - 1, i = 0; i < 4; rank = i++) {
 		gasnett_set_affinity(rank);
+		CHECK_EQ(sched_getaffinity(0, sizeof now, &now), 0);
+		CHECK_EQ(CPU_COUNT(&now), 1);
+		int below = 0;
+		for (size_t cpu = 0; !CPU_ISSET(cpu, &now); cpu++)
+			below += CPU_ISSET(cpu, &all);
+		CPU_AND(&now, &now, &all);
+		CHECK_EQ(CPU_COUNT(&now), 1);
+		CHECK_EQ(below, rank % CPU_COUNT(&all));
 	}
 	CHECK_EQ(sched_setaffinity(0, sizeof all, &all), 0);
 }
