@@ -296,8 +296,8 @@ struct ofi_waiter {
 	LIST_ENTRY(ofi_waiter) next;
 };
 
-/* A queue whose events a counter counts, for so many reasons: kinds of operations of
- * endpoints. */
+/* A queue whose events a counter counts, with the number of reasons: each is a kind of
+ * operations of an endpoint. */
 struct ofi_counted {
 	struct ofi_queue *queue;
 	int reasons;

@@ -206,7 +206,7 @@ static ssize_t rma_call(
 /* ---- calls ---- */
 
 /* A call with a vector of this length here, and one piece there.  flags have FI_READ
- * or FI_WRITE; those of the endpoint are added, but an inject has none of these. */
+ * or FI_WRITE; those of the endpoint are added, but an inject takes none of them. */
 static ssize_t rma_plain(struct fid_ep *fid, const struct iovec *iov, size_t count,
 	size_t len, fi_addr_t addr, uint64_t there, uint64_t key, uint64_t data,
 	uint64_t flags, void *context)

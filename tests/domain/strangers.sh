@@ -91,6 +91,8 @@ others_come() {
 
 ours=$("$stranger" ours)
 # shellcheck disable=SC2086
+$unprivileged true 2>/dev/null || unprivileged=
+# shellcheck disable=SC2086
 start member $unprivileged "$meet" member 4000
 member=${pid[member]}
 had=$(fds)
