@@ -397,12 +397,15 @@ case_tag_bytes() {
 	done
 }
 
+# One process writes the whole line: a writer that pauses has its part of a line shown.
 case_tag_long_lines() {
-	run -sz 3 --tag sh -c 'head -c 1048576 /dev/zero | tr "\0" "$PTL_MY_RID"; echo
-		echo short; kill -KILL $$'
+	local r
+	for r in 0 1 2; do
+		{ head -c 1048576 /dev/zero | tr "\0" $r && printf '\nshort\n'; } >"$dir/in$r"
+	done
+	run -sz 3 --tag sh -c "cat $dir/in\$PTL_MY_RID; kill -KILL \$\$"
 	same status 137 $status
-	run -sz 3 --tag --keep-going sh -c \
-		'head -c 1048576 /dev/zero | tr "\0" "$PTL_MY_RID"; echo; echo short; kill -KILL $$'
+	run -sz 3 --tag --keep-going sh -c "cat $dir/in\$PTL_MY_RID; kill -KILL \$\$"
 	same lines 6 "$(wc -l <"$dir/out")"
 	same lengths "[0] 1048576,[1] 1048576,[2] 1048576," \
 		"$(awk 'length($0) > 100 {print $1, length($2)}' "$dir/out" | sort | tr '\n' ',')"
