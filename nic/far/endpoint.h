@@ -47,7 +47,7 @@ struct p3_far_op {
 /* Memory for one frame. */
 struct p3_far_buffer {
 	struct p3_far_op op;        /* P3_FAR_SEND or P3_FAR_RECEIVE */
-	struct p3_far_buffer *next; /* in a list of who has it */
+	struct p3_far_buffer *next; /* in a list of the far wire, or of the endpoint */
 	uint32_t node;              /* to send: the peer that the frame goes to */
 	bool held;                  /* its frame waits for an acknowledgement */
 	bool lent;                  /* the endpoint has it */

@@ -82,7 +82,8 @@ struct p3_fetch {
 	const struct p3_xfer *slot; /* the transfer's slot, for WIRE F */
 };
 
-/* What both wires do for a peer, each in its own way.  A node may have peers on both. */
+/* The functions of a wire.  A node may have peers on shared memory and on the wire
+ * between hosts. */
 struct p3_wire {
 	/* (any) Map what a peer's descriptors refer to, and check its header; set base,
 	 * page, doorbell_at and view of info.  Return 0, or -errno; unmap also what a
@@ -101,7 +102,8 @@ struct p3_wire {
 	 * all that follow: there is nothing to do. */
 	void (*kick)(struct p3_nic *n, struct p3_peer *p);
 
-	/* The others are of the wire between hosts, for files on which it depends. */
+	/* Only the wire between hosts has the functions that follow.  Files below it call
+	 * them by these pointers; files above it call p3_far_*(). */
 
 	/* Start: conf, layout, published segment and all p->wire are there, no peer yet.
 	 * Return 0 or -errno. */
