@@ -35,7 +35,7 @@ static inline char thread_state(pid_t tid)
 /*
  * Wait until the thread has the state at several looks in a row, since it may pass
  * through short sleeps on its way, or until it has ended.  Return false if it had neither
- * within 20 s.
+ * within the limit of a wait.
  */
 static inline bool await_thread_state(pid_t tid, char wanted)
 {
@@ -50,6 +50,35 @@ static inline bool await_thread_state(pid_t tid, char wanted)
 		usleep(1000);
 	}
 	return !now;
+}
+
+/* Return how often a thread has gone to sleep, or -1 if it has ended. */
+static inline long thread_sleeps(pid_t tid)
+{
+	char name[40], line[256];
+	long n = -1;
+	snprintf(name, sizeof name, "/proc/%d/status", (int)tid);
+	FILE *f = fopen(name, "re");
+	while (f && n < 0 && fgets(line, sizeof line, f))
+		(void)sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Wait until a thread that sleeps a short time again and again has done so three times,
+ * or has ended.  Where many want its CPU it is rarely found asleep. */
+static inline bool await_sleeps(pid_t tid)
+{
+	struct patience p = patience_begin();
+	long now, first = thread_sleeps(tid);
+	while ((now = thread_sleeps(tid)) >= 0 && now < first + 3) {
+		if (patience_is_over(&p))
+			return false;
+		/* pause: between two looks */
+		usleep(1000);
+	}
+	return true;
 }
 
 /* Return true if all threads of a process have the state, or it has ended. */
@@ -68,7 +97,7 @@ static inline bool process_has_state(pid_t pid, char wanted)
 }
 
 /* Wait until a signal has stopped all threads of the process.  Return false if one still
- * ran after 20 s. */
+ * ran after the limit of a wait. */
 static inline bool await_stopped(pid_t pid)
 {
 	struct patience p = patience_begin();
