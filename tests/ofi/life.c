@@ -751,7 +751,7 @@ static void close_held(void)
 		return;
 	}
 	hear(1); /* without a call, so there is no room */
-	CHECK(await_sleeps(pid_of(0))); /* in fi_close */
+	CHECK(await_sleeps(pid_of(0)));
 	for (unsigned i = 0; i < N; i++)
 		CHECK_EQ(recv_now(s, bytes, sizeof bytes, i).e.len, sizeof bytes);
 	barrier();
