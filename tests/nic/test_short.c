@@ -18,21 +18,31 @@ enum { PT = 6, MOST = P3_SHORT_MOST, PER_TARGET = P3_COPIES_LEN / 4 };
 static const size_t lengths[] = {0, 8, 80, 81, 128, 1000, 2000, 2001, 4049, MOST};
 #define LENGTHS (sizeof lengths / sizeof *lengths)
 
-/* Wait until all nodes are there and node 1 stands still. */
-static void still(unsigned rank)
+/* Wait until all nodes are there and the chosen ones, or node 1, stand still. */
+static void still_if(bool chosen)
 {
 	sync_nodes();
 	meet_nodes();
-	if (rank == 1)
+	if (chosen)
 		nic_hold(nic());
 	meet_nodes();
 }
 
-static void go_on(unsigned rank)
+static void still(unsigned rank)
+{
+	still_if(rank == 1);
+}
+
+static void go_on_if(bool chosen)
 {
 	meet_nodes();
-	if (rank == 1)
+	if (chosen)
 		p3_lease_leave(nic());
+}
+
+static void go_on(unsigned rank)
+{
+	go_on_if(rank == 1);
 }
 
 static size_t length_of(unsigned i)
@@ -152,16 +162,16 @@ NODES_CASE(an_exchange_into_a_full_lane_has_sent, 2)
 	CHECK_EQ(rank ? *at : *in, rank ? TIMES : TIMES - 1);
 }
 
-/* Put until one put has not ended at once: then the copies of one target are used up. */
-static unsigned use_up(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *at)
+/* Put until one put has not ended at once: then the copies of the target are used up. */
+static unsigned use_up(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *at,
+	unsigned to, uint32_t share)
 {
 	unsigned n = 0;
 	for (;; n++) {
 		ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));
-		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NOACK_REQ));
+		CHECK_OK(put_to(ni, md, to, PT, 1, PTL_NOACK_REQ));
 		expect(eq, PTL_EVENT_SEND_START);
-		if (nic()->peer[1].copied == PER_TARGET &&
-			PtlMDUnlink(md) == PTL_MD_IN_USE)
+		if (nic()->peer[to].copied == share && PtlMDUnlink(md) == PTL_MD_IN_USE)
 			return n + 1;
 		expect(eq, PTL_EVENT_SEND_END);
 		CHECK(n <= 2 * PER_TARGET / MOST);
@@ -178,13 +188,32 @@ NODES_CASE(one_target_does_not_use_up_all, 3)
 		post_md(ni, PT, 1, md_of(at, MOST, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	still(rank);
 	if (rank == 0) {
-		CHECK(use_up(ni, eq, at) >= PER_TARGET / MOST);
+		CHECK(use_up(ni, eq, at, 1, PER_TARGET) >= PER_TARGET / MOST);
 		ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));
 		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_NOACK_REQ));
 		over(eq, md, at, MOST);
 	}
 	go_on(rank);
 	if (rank == 0) {
+		ptl_event_t end = expect(eq, PTL_EVENT_SEND_END);
+		CHECK_OK(PtlMDUnlink(end.md_handle));
+	}
+	sync_nodes();
+	CHECK_EQ(p3_get(&nic()->leaving), 0);
+}
+
+/* All targets but the last use up all: a message to the last one ends when it goes on. */
+NODES_CASE(many_targets_use_up_all, 2 + P3_COPIES_LEN / PER_TARGET)
+{
+	unsigned char *at = node_alloc(MOST);
+	ptl_handle_eq_t eq = eq_new(ni, 4096);
+	if (rank != 0)
+		post_md(ni, PT, 1, md_of(at, MOST, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	still_if(rank != 0);
+	for (unsigned to = 1; rank == 0 && to < size; to++)
+		(void)use_up(ni, eq, at, to, to < size - 1 ? PER_TARGET : 0);
+	go_on_if(rank != 0);
+	for (unsigned to = 1; rank == 0 && to < size; to++) {
 		ptl_event_t end = expect(eq, PTL_EVENT_SEND_END);
 		CHECK_OK(PtlMDUnlink(end.md_handle));
 	}
