@@ -3,6 +3,7 @@
  * tests/spec has the codes of Portals' other wrong arguments. */
 #include "nic/cases.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define PT 5
@@ -227,6 +228,30 @@ CASE(tables_grow_up_to_the_limits)
 {
 	ptl_ni_limits_t limits = {.max_eqs = 1 << 12};
 	run_nodes_opt(1, growth_node, NULL, &(struct nodes_opt){.limits = &limits});
+}
+
+static void grants(const ptl_ni_limits_t *desired, const int want[8])
+{
+	union {
+		ptl_ni_limits_t limits;
+		int each[8];
+	} actual;
+	ptl_handle_ni_t other;
+	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, desired, &actual.limits, &other));
+	for (unsigned i = 0; i < 8; i++)
+		CHECK_EQ(actual.each[i], want[i]);
+	CHECK_OK(PtlNIFini(other));
+}
+
+/* docs/porting.md, "Limits" */
+NODES_CASE(limits_are_those_of_the_documents, 1)
+{
+	enum { ALL = INT_MAX };
+	const ptl_ni_limits_t all = {ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL};
+	const int usual[8] = {65536, 65536, 256, 63, 63, 1024, 65536, 64};
+	const int most[8] = {131072, 131072, 4096, 1023, 1023, 65536, 131072, 64};
+	grants(NULL, usual);
+	grants(&all, most);
 }
 
 /* portals3x.h */
