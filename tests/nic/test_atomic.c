@@ -421,6 +421,13 @@ NODES_CASE(events_are_those_of_put_getput_and_get, 1)
 		PTL_ACK_REQ, id_of(ni, 0), PT + 2, 0, 0x5e, 0, 0));
 	(void)expect(s.eq, PTL_EVENT_SEND_END);
 	run_for_drops(ni, drops + 1); /* the threshold is used up */
+	uint64_t puts = stats_of(ni).puts_inline;
+	for (unsigned i = 1; i <= 100; i++) {
+		CHECK_OK(PtlXAtomic(PTL_INVALID_HANDLE, 0, s.put, 0, 8, PTLX_SUM,
+			PTLX_INT8, PTL_NO_ACK_REQ, id_of(ni, 0), PT, 0, 0, 0, 0));
+		(void)expect(s.eq, PTL_EVENT_SEND_END);
+		CHECK_EQ(stats_of(ni).puts_inline - puts, i);
+	}
 	expect_empty(s.eq);
 	expect_empty(eq);
 }
