@@ -28,7 +28,7 @@ static void forget(void)
 CASE(remote_shell_has_a_name)
 {
 	uint64_t v;
-	assert_true(p3_conf_value(p3_conf_row(P3_CONF_RSH), "ssh -q", &v));
+	assert_true(p3_conf_value(p3_conf_row(P3_CONF_RSH), "ssh -q", &v) && v == 0);
 	assert_false(p3_conf_value(p3_conf_row(P3_CONF_RSH), " \t ", &v));
 }
 
