@@ -230,7 +230,7 @@ CASE(tables_grow_up_to_the_limits)
 	run_nodes_opt(1, growth_node, NULL, &(struct nodes_opt){.limits = &limits});
 }
 
-static void grants(const ptl_ni_limits_t *desired, const int want[8])
+static void grants(ptl_ni_limits_t *desired, const int want[8])
 {
 	union {
 		ptl_ni_limits_t limits;
@@ -247,7 +247,7 @@ static void grants(const ptl_ni_limits_t *desired, const int want[8])
 NODES_CASE(limits_are_those_of_the_documents, 1)
 {
 	enum { ALL = INT_MAX };
-	const ptl_ni_limits_t all = {ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL};
+	ptl_ni_limits_t all = {ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL};
 	const int usual[8] = {65536, 65536, 256, 63, 63, 1024, 65536, 64};
 	const int most[8] = {131072, 131072, 4096, 1023, 1023, 65536, 131072, 64};
 	grants(NULL, usual);
