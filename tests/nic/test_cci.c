@@ -499,6 +499,51 @@ NODES_CASE(a_write_waits_for_an_exchange_and_is_done, 2)
 	CHECK(p3_cci_endpoint_destroy(nic(), ep));
 }
 
+/* ---- destruction before RMA ---- */
+
+static void pass_on(struct p3_nic *n, void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < 8; i++)
+		(void)p3_pass_run(n);
+}
+
+/* The target finds a WRITE whose endpoint has been destroyed: the bytes belong to the
+ * program again, and do not arrive. */
+NODES_CASE(a_write_ends_with_its_endpoint, 2)
+{
+	unsigned char *at = node_alloc(LONG);
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, 0, eq));
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	cci_connection_t *conn;
+	post_md(ni, 3, 0, md_of(NULL, 0, MD_ANY, PTL_EQ_NONE));
+	struct p3_cci_rma r = meet_for_rma(rank, ep, at, &conn);
+	r.flags = CCI_FLAG_WRITE;
+	if (rank == 0)
+		nic_hold(nic());
+	sync_nodes();
+	if (rank == 1) {
+		CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+		CHECK(p3_cci_endpoint_destroy(nic(), ep));
+		memset(at, 1, PART);
+		CHECK_OK(put_to(ni, md, 0, 3, 0, PTL_ACK_REQ));
+	}
+	sync_nodes();
+	if (rank == 0)
+		p3_lease_leave(nic());
+	else /* the target has found the WRITE, which lies before the put */
+		while (next_event(eq).type != PTL_EVENT_ACK)
+			continue;
+	sync_nodes();
+	CHECK(p3_cci_call(nic(), pass_on, NULL));
+	sync_nodes();
+	for (unsigned i = 0; i < PART; i++)
+		CHECK_EQ(at[i], rank);
+	if (rank == 0)
+		CHECK(p3_cci_endpoint_destroy(nic(), ep));
+}
+
 /* ---- time-outs of RMA ---- */
 
 static struct {
