@@ -10,6 +10,7 @@
 #include "support/hold.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -104,6 +105,30 @@ HAND_CASE(peer_is_new_after_its_fini, 3)
 			PtlFini();
 			CHECK_OK(PtlInit(&most));
 		}
+	}
+}
+
+/* Each life of a node gets full lanes, in both directions, after some messages */
+HAND_CASE(lanes_become_full_in_each_life, 2)
+{
+	enum { LIVES = 3, MESSAGES = 10 };
+	if (rank)
+		ni = node_ni();
+	for (unsigned life = 0; life < LIVES; life++) {
+		if (rank == 0)
+			ni = node_ni();
+		struct p3_nic *n = p3_nic(p3_node());
+		const struct p3_peer *p = &n->peer[1 - rank];
+		sync_nodes();
+		for (unsigned i = 0; i < MESSAGES; i++)
+			exchange(ni, rank, size, life * MESSAGES + i);
+		nic_hold(n);
+		bool full = p->req_full && p->rsp_full;
+		p3_lease_leave(n);
+		CHECK(full || n->conf.base_lanes_only);
+		sync_nodes();
+		if (rank == 0)
+			CHECK_OK(PtlNIFini(ni));
 	}
 }
 
@@ -668,6 +693,46 @@ HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 		sync_nodes();
 		CHECK_OK(PtlNIFini(ni));
 		CHECK_EQ(munmap(in, 2 * len), 0);
+	}
+}
+
+/* Return the bytes that all threads have allocated. */
+static size_t heap_used(void)
+{
+	struct mallinfo2 m = mallinfo2();
+	return m.uordblks + m.hblkhd;
+}
+
+/* A move into an IOVEC is under way: the copies of its elements go with the interface */
+HAND_CASE(fini_in_mid_transfer_frees_the_iovec, 2)
+{
+	enum { LIVES = 9, PIECES = 1024, PIECE = 1 << 16 };
+	const size_t copy = PIECES * sizeof(ptl_md_iovec_t);
+	size_t before = 0;
+	unsigned char *piece = node_alloc(PIECE);
+	ptl_md_iovec_t *iov = (ptl_md_iovec_t *)node_alloc(copy);
+	for (unsigned i = 0; i < PIECES; i++)
+		iov[i] = (ptl_md_iovec_t){piece, PIECE};
+	for (unsigned life = 0; life < LIVES; life++) {
+		ni = node_ni();
+		ptl_handle_eq_t eq = eq_new(ni, 8);
+		ptl_md_t all = md_of(iov, PIECES, MD_ANY | PTL_MD_IOVEC, eq);
+		if (rank)
+			post_md(ni, PT, 1, all);
+		sync_nodes();
+		if (!rank)
+			CHECK_OK(put_to(ni, bind_md(ni, all), 1, PT, 1, PTL_NO_ACK_REQ));
+		expect(eq, rank ? PTL_EVENT_PUT_START : PTL_EVENT_SEND_START);
+		if (rank)
+			CHECK_OK(PtlNIFini(ni));
+		sync_nodes();
+		if (!rank)
+			CHECK_OK(PtlNIFini(ni));
+		sync_nodes();
+		size_t used = heap_used();
+		before = life ? before : used;
+		sync_nodes();
+		CHECK(used < before + LIVES / 2 * copy);
 	}
 }
 
