@@ -254,6 +254,24 @@ NODES_CASE(limits_are_those_of_the_documents, 1)
 	grants(&all, most);
 }
 
+/* The maps of the launcher stay: a program may say the same, and nothing else */
+NODES_CASE(maps_are_compared_with_the_launchers, 1)
+{
+	/* behind its element each map has a word that is none of it */
+	ptl_nid_t nid[] = {0, 0x5a5a5a5a};
+	ptl_pid_t pid[] = {0, 0x5a5a5a5a};
+	CHECK_OK(PtlGetNIDMap(ni, nid, 1));
+	CHECK_OK(PtlGetPIDMap(ni, pid, 1));
+	CHECK_OK(PtlSetNIDMap(ni, nid, 1));
+	CHECK_OK(PtlSetPIDMap(ni, pid, 1));
+	IS_WRONG(PtlSetNIDMap(ni, nid, 2), PTL_PROCESS_INVALID);
+	IS_WRONG(PtlSetPIDMap(ni, pid, 2), PTL_PROCESS_INVALID);
+	nid[0]++;
+	pid[0]++;
+	IS_WRONG(PtlSetNIDMap(ni, nid, 1), PTL_FAIL);
+	IS_WRONG(PtlSetPIDMap(ni, pid, 1), PTL_FAIL);
+}
+
 /* portals3x.h */
 NODES_CASE(extensions_answer_bad_arguments, 1)
 {
