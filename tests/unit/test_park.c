@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "shm/atomics.h"
@@ -61,6 +62,20 @@ CASE(park_wait_ends_after_its_time_and_keeps_errno)
 			assert_in_range(p3_now_ns() - before, ns, LATE);
 		}
 	}
+}
+
+CASE(park_waits_do_not_end_early)
+{
+	p3_a32 word;
+	p3_set(&word, 5);
+	/* else the kernel ends each wait 50 us later */
+	assert_int_equal(prctl(PR_SET_TIMERSLACK, 1), 0);
+	for (unsigned i = 0; i < 200; i++) {
+		uint64_t before = p3_now_ns(), ns = SOON / 100;
+		assert_false(p3_futex_wait(&word, 5, ns, ~0u, false));
+		assert_in_range(p3_now_ns() - before, ns, LATE);
+	}
+	assert_int_equal(prctl(PR_SET_TIMERSLACK, 0), 0);
 }
 
 /* A thread that sleeps once. */
