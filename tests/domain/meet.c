@@ -12,6 +12,7 @@
 #include <portals3x.h>
 
 #include <errno.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,23 @@ static void scene_clash(void)
 
 /* ---- deaths ---- */
 
+/* Wait until only this number of members has a socket in the domain's directory. */
+static void await_sockets(size_t n)
+{
+	char path[100];
+	struct patience p = patience_begin();
+	glob_t found = {.gl_pathc = 0};
+	snprintf(path, sizeof path, "/dev/shm/ptl3-%u/%s/*.sock", (unsigned)geteuid(),
+		getenv("PTL3_DOMAIN"));
+	do {
+		if (patience_is_over(&p))
+			fail("there are %zu sockets of %zu members", found.gl_pathc, n);
+		globfree(&found);
+		(void)glob(path, 0, NULL, &found);
+	} while (found.gl_pathc != n);
+	globfree(&found);
+}
+
 static void scene_killed(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
@@ -115,8 +133,9 @@ static void scene_killed(void)
 	kid_ask(&c, "sleeper 0"); /* the sleeper holds copies of all its descriptors */
 	kid_kill(&c);
 	kid_lost(&a, &c);
-	c = kid_start(501); /* beside the sleeper */
+	c = kid_start(501); /* beside the sleeper; it removes what the dead have left */
 	talk(&a, &c);
+	await_sockets(2);
 	kid_kill(&c);
 	kid_leave(&a);
 	expect_nothing_left();
