@@ -4,6 +4,8 @@
 #include "nic/cases.h"
 
 #include <limits.h>
+#include "support/hold.h"
+
 #include <stdio.h>
 
 #define PT 5
@@ -137,6 +139,25 @@ NODES_CASE(descriptors_are_not_taken_for_others, 1)
 	}
 	expect_empty(s.eq);
 	CHECK_OK(PtlMDUnlink(s.md));
+}
+
+/* A call that another thread's PtlNIFini overtakes answers as if its object were gone. */
+NODES_CASE(objects_of_a_nic_that_closes_are_gone, 1)
+{
+	struct stock s = stock_new(ni);
+	nic_hold(nic());
+	p3_set(&nic()->closing, 1);
+	int put = PtlPut(s.md, PTL_ACK_REQ, s.id, PT, 0, 1, 0, 0);
+	int get = PtlGet(s.md, s.id, PT, 0, 1, 0);
+	int md_unlink = PtlMDUnlink(s.md), me_unlink = PtlMEUnlink(s.me);
+	p3_set(&nic()->closing, 0);
+	p3_lease_leave(nic());
+	IS_WRONG(put, PTL_MD_INVALID);
+	IS_WRONG(get, PTL_MD_INVALID);
+	IS_WRONG(md_unlink, PTL_MD_INVALID);
+	IS_WRONG(me_unlink, PTL_ME_INVALID);
+	CHECK_OK(PtlMDUnlink(s.md));
+	CHECK_OK(PtlMEUnlink(s.me));
 }
 
 /* P3.3 3.13: a get has one target */
