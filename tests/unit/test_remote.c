@@ -252,7 +252,8 @@ static void answer_calls(void)
 }
 
 /* Strangers that have said HELLO, and prove nothing, hold all places but one.  A rank
- * that takes that keeps it until it says HELLO, whoever calls behind it. */
+ * that takes that keeps it until it says HELLO, whoever calls behind it: such a caller gets
+ * the place of the oldest stranger. */
 CASE_IN(strangers_leave_a_rank_the_time_for_hello, NULL, end)
 {
 	static struct p3_call calls[P3_UNAUTH_MOST + 1];
@@ -274,6 +275,7 @@ CASE_IN(strangers_leave_a_rank_the_time_for_hello, NULL, end)
 		modex.unauth[i].call.since_ns -= P3_AUTH_NS / 2;
 	call_it(rank);
 	call_it(rank + 1);
+	assert_int_equal(modex.unauth[0].call.state, P3_CALL_CALLED);
 	assert_int_equal(p3_call_go_on(rank), -EAGAIN);
 	int rc;
 	while ((rc = p3_call_go_on(rank)) == -EAGAIN)
