@@ -8,6 +8,7 @@
 #include "nic/run/lease.h"
 #include "nic/cases.h"
 
+#include "support/asleep.h"
 #include "support/hold.h"
 
 #include <pthread.h>
@@ -710,6 +711,48 @@ NODES_CASE(naps_stay_short_while_a_message_is_not_taken, 2)
 		side_join(side);
 	}
 	sync_nodes();
+}
+
+/* ---- lost wake-ups ---- */
+
+/* Take a message, and tell none of its event, while a thread sleeps for that. */
+static void lose_a_wake_up(ptl_handle_eq_t eq)
+{
+	struct silent s = {.eq = eq};
+	nic_hold(nic());
+	struct side *side = side_start(wait_for_the_end, &s);
+	while (!p3_get(&s.tid) || !p3_get(&nic()->parked))
+		sleep_ms(1);
+	CHECK(await_thread_state((pid_t)p3_get(&s.tid), 'S'));
+	sync_nodes();
+	while (p3_eq_is_empty(p3_eq_named(nic(), eq), eq))
+		(void)p3_pass_run(nic());
+	nic()->posted = 0;
+	side_join(side);
+	p3_lease_leave(nic());
+}
+
+/* The sleeper finds the event when its sleep ends.  It counts that, unless it has just been
+ * between two sleeps. */
+NODES_CASE(a_lost_wake_up_is_counted, 2)
+{
+	struct patience p = patience_begin();
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, MD_QUIET, PTL_EQ_NONE));
+	uint64_t late = counter(P3_C_PARK_LATE);
+	post_md(ni, PT, 0, md_of(NULL, 0, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	p3_set(&goes_on, is_dedicated() || nic()->generic || nic()->wired);
+	for (sync_nodes(); !p3_get(&goes_on); sync_nodes()) {
+		if (rank == 1)
+			lose_a_wake_up(eq);
+		else
+			sync_nodes();
+		if (rank == 0)
+			CHECK_OK(put_to(ni, md, 1, PT, 0, PTL_NO_ACK_REQ));
+		else
+			p3_set(&goes_on, counter(P3_C_PARK_LATE) != late);
+		CHECK(!patience_is_over(&p));
+	}
 }
 
 /* ---- threads that wait for an event of another thread's put ---- */
