@@ -732,8 +732,8 @@ static void lose_a_wake_up(ptl_handle_eq_t eq)
 	p3_lease_leave(nic());
 }
 
-/* The sleeper finds the event when its sleep ends.  It counts that, unless it has just been
- * between two sleeps. */
+/* The sleeper finds the event when its sleep ends.  It counts that, unless it has just
+ * been between two sleeps. */
 NODES_CASE(a_lost_wake_up_is_counted, 2)
 {
 	struct patience p = patience_begin();

@@ -252,8 +252,8 @@ static void answer_calls(void)
 }
 
 /* Strangers that have said HELLO, and prove nothing, hold all places but one.  A rank
- * that takes that keeps it until it says HELLO, whoever calls behind it: such a caller gets
- * the place of the oldest stranger. */
+ * that takes that keeps it until it says HELLO, whoever calls behind it: such a caller
+ * gets the place of the oldest stranger. */
 CASE_IN(strangers_leave_a_rank_the_time_for_hello, NULL, end)
 {
 	static struct p3_call calls[P3_UNAUTH_MOST + 1];
