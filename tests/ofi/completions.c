@@ -458,6 +458,7 @@ STATEMENT(61, sleep, 2, 0)
 	uint64_t began = now_ms();
 	FAILS(fi_cq_sread(s->rx, &sleepers[0].e, 1, NULL, 60), -FI_EAGAIN);
 	CHECK(now_ms() - began >= 59);
+	FAILS(fi_cq_sread(s->rx, &sleepers[0].e, 1, NULL, 0), -FI_EAGAIN);
 	look_before_sleepers(s);
 	signal_sleepers(s);
 	barrier();
