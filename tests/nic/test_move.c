@@ -51,6 +51,19 @@ NODES_CASE(puts_and_gets_of_all_lengths_arrive_by_either_mover, 2)
 	}
 }
 
+/* Where nodes share a CPU, short messages are copied by registers. */
+CASE(few_bytes_are_copied_whole)
+{
+	unsigned char from[P3_FEW], to[P3_FEW + 2];
+	fill_pattern(from, P3_FEW, 1);
+	for (size_t len = 0; len <= P3_FEW; len++) {
+		memset(to, 0xee, sizeof to);
+		p3_region_copy_few((char *)to + 1, (char *)from, len);
+		assert_memory_equal(to + 1, from, len);
+		assert_true(to[0] == 0xee && to[len + 1] == 0xee);
+	}
+}
+
 /* Keep TURNS gets under way, and count those that do not end in their turn. */
 static void gets_take_turns_node(NODE_ARGS)
 {
