@@ -837,6 +837,14 @@ NODES_CASE(injected_bytes_find_no_room_one_day, 2)
 	expect_empty(in);
 }
 
+/* Wait until this node counts no copy that has not left: PtlNIFini waits for these. */
+static void await_copies_left(void)
+{
+	struct patience p = patience_begin();
+	while (p3_get(&p3_nic(p3_node())->leaving))
+		CHECK(!patience_is_over(&p));
+}
+
 /* Bytes for a node that has yet to come wait for it; those for one that has gone are
  * lost */
 HAND_CASE(injected_bytes_wait_for_a_node_to_come, 2)
@@ -858,8 +866,10 @@ HAND_CASE(injected_bytes_wait_for_a_node_to_come, 2)
 		CHECK_OK(PtlNIFini(ni));
 	}
 	sync_nodes();
-	if (rank == 0)
+	if (rank == 0) {
+		await_copies_left();
 		CHECK_OK(
 			PtlXInject(ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, 8));
+	}
 	sync_nodes();
 }
