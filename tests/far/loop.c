@@ -562,6 +562,7 @@ static int send(
 	pthread_mutex_lock(&lock);
 	int rc = send_locked(ep, ends[to], (uint32_t)to, b, len);
 	pthread_mutex_unlock(&lock);
+	errno = EPROTO; /* as the calls of libfabric change it */
 	return rc;
 }
 
@@ -614,6 +615,7 @@ static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t 
 				   take_parcel(ep, &out[n])))
 		n++;
 	pthread_mutex_unlock(&lock);
+	errno = EPROTO;
 	return n;
 }
 

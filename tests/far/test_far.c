@@ -12,6 +12,7 @@
 #include "support/hold.h"
 #include "support/patience.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define PT  5
@@ -76,12 +77,14 @@ static void took(struct traffic *t, const ptl_event_t *ev)
 static void look(struct traffic *t)
 {
 	ptl_event_t ev;
+	errno = EILSEQ; /* no function changes it */
 	while (PtlEQGet(t->in, &ev) == PTL_OK)
 		took(t, &ev);
 	while (PtlEQGet(t->out, &ev) == PTL_OK) {
 		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
 		t->ended++;
 	}
+	CHECK_EQ(errno, EILSEQ);
 }
 
 static unsigned sum(const unsigned *a)
@@ -106,8 +109,10 @@ static void exchange(struct traffic *t, ptl_handle_ni_t ni)
 			if (to == t->rank || i == t->n || i > t->got[to] + AHEAD ||
 				2 * sum(t->sent) > t->ended + 200)
 				continue;
+			errno = EILSEQ;
 			CHECK_OK(PtlPutRegion(t->md, 0, length_of(i), PTL_ACK_REQ,
 				id_of(ni, to), PT, 0, t->rank, i % t->places * LEN, i));
+			CHECK_EQ(errno, EILSEQ);
 			t->sent[to]++;
 		}
 		look(t);
