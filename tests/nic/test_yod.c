@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -168,5 +169,52 @@ CASE(an_end_takes_a_held_birth_back)
 	p3_job_wake(y.node);
 	say(&y, held, P3_JOB_DIED);
 	(void)hear(&y, P3_JOB_DROPPED); /* and no AGAIN */
+	end(&y, thread, &pids);
+}
+
+static void dial(cci_endpoint_t *ep, uintptr_t context)
+{
+	const struct p3_cci_connect c = {.node = 1,
+		.endpoint = 1,
+		.context = (void *)context,
+		.timeout_ns = P3_CCI_NO_TIMEOUT};
+	assert_int_equal(p3_cci_connect(ep, &c), CCI_SUCCESS);
+}
+
+static void expect_refused(cci_endpoint_t *ep, uintptr_t context)
+{
+	cci_event_t *e = NULL;
+	struct patience p = patience_begin();
+	while (p3_cci_get_event(ep, &e) == CCI_EAGAIN && !patience_is_over(&p))
+		sched_yield();
+	assert_non_null(e);
+	assert_int_equal(e->type, CCI_EVENT_CONNECT);
+	assert_int_equal(e->connect.status, CCI_ECONNREFUSED);
+	assert_int_equal((uintptr_t)e->connect.context, context);
+	assert_int_equal(p3_cci_return_event(e), CCI_SUCCESS);
+}
+
+/* A node asks yod whether another comes.  A connect behind that question is not refused
+ * by the answer: the other may have come since, and the node asks anew. */
+CASE(an_answer_is_for_connects_before_its_question)
+{
+	struct yod y = {.iface = {CCI, PTL_IFACE_DEFAULT}};
+	const struct p3_cci_endpoint_conf conf = {.max_send_size = P3_CCI_MTU};
+	cci_endpoint_t *ep = NULL;
+	cci_event_t *none;
+	pthread_t thread = start(&y);
+	welcome(&y, 2);
+	struct p3_job_msg pids = hear(&y, P3_JOB_PIDS), answer = y.join;
+	assert_int_equal(p3_cci_endpoint_create(p3_nic(y.node), &conf, &ep), CCI_SUCCESS);
+	dial(ep, 1);
+	answer.round = hear(&y, P3_JOB_ASK).round;
+	dial(ep, 2);
+	say(&y, answer, P3_JOB_TOLD);
+	answer.round = hear(&y, P3_JOB_ASK).round;
+	expect_refused(ep, 1);
+	assert_int_equal(p3_cci_get_event(ep, &none), CCI_EAGAIN);
+	say(&y, answer, P3_JOB_TOLD);
+	expect_refused(ep, 2);
+	assert_true(p3_cci_endpoint_destroy(p3_nic(y.node), ep));
 	end(&y, thread, &pids);
 }
