@@ -287,6 +287,36 @@ CASE(slow_memory_delays_no_other_process)
 	munmap(slow.at, SLOW);
 }
 
+/* Bytes of memory that has no pages yet, again and again, so that each mover has its turn. */
+NODES_CASE(memory_that_was_never_written_arrives, 2)
+{
+	enum { PUTS = 20 };
+	ptl_handle_eq_t eq = eq_new(ni, PUTS);
+	unsigned char *to = node_pattern(SLOW, 1);
+	void *from = mmap(
+		NULL, SLOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(from != MAP_FAILED);
+	if (rank)
+		post_md(ni, PT, 1, sink_md(to, SLOW, eq));
+	sync_nodes();
+	ptl_handle_md_t md =
+		rank ? PTL_INVALID_HANDLE : bind_md(ni, source_md(from, SLOW, eq));
+	for (unsigned i = 0; i < PUTS; i++) {
+		if (rank) {
+			expect(eq, PTL_EVENT_PUT_END);
+			continue;
+		}
+		CHECK_EQ(madvise(from, SLOW, MADV_DONTNEED), 0);
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+		expect(eq, PTL_EVENT_SEND_END);
+		expect(eq, PTL_EVENT_ACK);
+	}
+	if (rank)
+		CHECK_ZERO(to, SLOW);
+	sync_nodes();
+	CHECK_EQ(munmap(from, SLOW), 0);
+}
+
 /* Have a put and a get of bytes that cannot be read fail at once. */
 static void fail_to_read(ptl_handle_ni_t ni, unsigned rank, void *none)
 {
