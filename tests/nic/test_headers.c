@@ -397,6 +397,33 @@ NODES_CASE(thresholds_are_used_up, 1)
 	stop();
 }
 
+/* A put uses the threshold up while another operation is under way: that one unlinks. */
+NODES_CASE(the_last_operation_to_end_unlinks, 1)
+{
+	struct p3_cell c = {0};
+	struct p3_span span = {0};
+	uint64_t w[8];
+	start(ni, true);
+	ptl_handle_md_t md = p3_get(&r.md->o.name);
+	const struct p3_request q = request_of(P3_REQ_PUT, false, 8);
+	p3_span_begin(&span, r.md, 0);
+	r.md->words.threshold = 2;
+	r.md->odd |= P3_MD_ODD_THRESHOLD;
+	r.md->unlink = p3_me_place(r.n, r.md->me)->unlink = true;
+	uint64_t w0 = p3_pack_eager(&c, &q);
+	for (unsigned i = 0; i < 2; i++) { /* the first one's access is looked up */
+		write_message(&r.p->req_out, &r.p->req_in, &c, w0, AS_IS, w);
+		CHECK(p3_rx_take(r.n, r.p));
+		expect(r.eq, PTL_EVENT_PUT_END);
+	}
+	CHECK(p3_md_named(r.n, md) == r.md);
+	p3_span_end(r.n, &span, PTL_EVENT_GET_END, PTL_NI_OK);
+	expect(r.eq, PTL_EVENT_GET_END);
+	expect(r.eq, PTL_EVENT_UNLINK);
+	CHECK(p3_md_named(r.n, md) == NULL);
+	stop();
+}
+
 /* ---- responses ---- */
 
 /* A pending and the response to it; most differ from usual ones in one thing. */
