@@ -233,7 +233,9 @@ static void child(int rank)
 	int most;
 	CHECK(PtlInit(&most) == PTL_OK && cnos_get_size() == 1);
 	CHECK(PtlSetRank(PTL_INVALID_HANDLE, rank, 2) == PTL_OK);
+	CHECK(PtlGetNIDMap(PTL_INVALID_HANDLE, nid, 2) == PTL_FAIL); /* not known yet */
 	CHECK(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, 2) == PTL_OK);
+	CHECK(PtlGetPIDMap(PTL_INVALID_HANDLE, pid, 2) == PTL_FAIL);
 	CHECK(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, 2) == PTL_OK);
 	CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) == PTL_OK);
 	CHECK(PtlGetId(ni, &self) == PTL_OK && self.pid == pid[rank]);
