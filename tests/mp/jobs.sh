@@ -82,6 +82,8 @@ shared_heap() {
 	err_says "no library" '^yod: --shared-heap: .*; install the package libjemalloc2$'
 	[ "$(wc -l <"$dir/err")" = 1 ] || fail "no library: more than one line"
 	[ -s "$dir/out" ] && fail "no library: a node ran"
+	LD_LIBRARY_PATH=$dir job "no allocator" 0 "$P3_YOD" -sz 2 "$MP_BIN/mp_shared" ordinary
+	err_says "no allocator" 'warn: no allocator for the shared heap: .*; PtlXAlloc gives ordinary memory$'
 	rm "$dir/$ours"
 
 	# Where malloc is not jemalloc's, or has other options, everything else works.

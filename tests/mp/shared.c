@@ -544,6 +544,15 @@ static void blocks_of_two_kinds(void)
 	mp_ok(PtlXFree(block));
 }
 
+/* Without an allocator for the heap. */
+static void ordinary_blocks(void)
+{
+	void *block;
+	mp_ok(PtlXAlloc(LENGTH, &block));
+	come_otherwise(block, LENGTH, "PtlXAlloc");
+	mp_ok(PtlXFree(block));
+}
+
 static void *churn_until_stop(void *arg)
 {
 	for (unsigned seed = mp.rank; !stop; seed++)
@@ -614,6 +623,7 @@ static const struct scene {
 	{"before", blocks_of_before},
 	{"init", init_again},
 	{"kinds", blocks_of_two_kinds},
+	{"ordinary", ordinary_blocks},
 	{"heap", blocks_of_a_heap},
 	{"exit", leave_at_once},
 	{"nothing", nothing_is_shared},
