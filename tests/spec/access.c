@@ -199,6 +199,7 @@ STATEMENT(161, another_uid_is_rejected)
 	for (int i = 0; i < 2; i++) {
 		admit(spec_any(), other[i], PTL_JID_ANY, PTL_PT_INDEX_ANY);
 		try_through(&e, SPEC_PT, entry, false);
+		try_through(&e, SPEC_PT, 0, true);
 		admit(spec_any(), uid, PTL_JID_ANY, PTL_PT_INDEX_ANY);
 		try_through(&e, SPEC_PT, entry, true);
 	}
