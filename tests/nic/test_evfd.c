@@ -267,6 +267,7 @@ static void short_node(NODE_ARGS)
 		eq[++n] = eq_new(ni, 1);
 	}
 	CHECK_RC(rc, PTL_NO_SPACE);
+	CHECK_RC(PtlXEQDescriptor(eq[n], &fd), PTL_NO_SPACE);
 	CHECK_RC(PtlXEQArm(eq[n]), PTL_FAIL);
 	CHECK_OK(PtlEQFree(eq[0]));
 	CHECK_OK(PtlXEQDescriptor(eq[n], &fd));
