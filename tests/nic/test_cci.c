@@ -174,6 +174,31 @@ NODES_CASE(messages_of_all_lengths_arrive, 2)
 	exchange(rank, CCI_CONN_ATTR_UU);
 }
 
+/* ---- a peer that reads ---- */
+
+static void look_for_reader(struct p3_nic *n, void *is_read_out)
+{
+	*(bool *)is_read_out = p3_xfer_is_read(n);
+}
+
+/* A peer that says that it reads a transfer which is over keeps back its end for a while;
+ * one that names a slot behind the table does not. */
+NODES_CASE(a_reader_of_no_slot_does_not_count, 2)
+{
+	const uint32_t nxfers = nic()->layout.nxfers;
+	for (uint32_t slot = nxfers - 1; slot <= nxfers; slot++) {
+		bool is_read;
+		if (rank == 1)
+			p3_release(&nic()->peer[0].mine->slice_of, p3_pair(1, slot));
+		sync_nodes();
+		if (rank == 0) {
+			CHECK(p3_cci_call(nic(), look_for_reader, &is_read));
+			CHECK_EQ(is_read, slot < nxfers);
+		}
+		sync_nodes();
+	}
+}
+
 /* ---- a receiver without room ---- */
 
 #define FEW  8u
