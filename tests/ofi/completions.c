@@ -572,6 +572,20 @@ static void check_readable(struct side *s, bool is)
 	CHECK_EQ(kind, FI_WAIT_FD);
 }
 
+/* In a program that has closed its stdin, the descriptor is 0. */
+static void check_descriptor_0(struct side *s)
+{
+	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_FD};
+	struct fid_eq *eq;
+	int fd = -1, in = dup(STDIN_FILENO);
+	(void)close(STDIN_FILENO);
+	OK(fi_eq_open(s->fabric, &attr, &eq, NULL));
+	OK(fi_control(&eq->fid, FI_GETWAIT, &fd));
+	CHECK(fd >= 0);
+	OK(fi_close(&eq->fid));
+	CHECK(in < 0 || (dup2(in, STDIN_FILENO) == STDIN_FILENO && close(in) == 0));
+}
+
 STATEMENT(67, events, 1, 0)
 {
 	not_over("shm", "its fi_eq_sread does not wake");
@@ -599,6 +613,7 @@ STATEMENT(67, events, 1, 0)
 	uint64_t began = now_ms();
 	FAILS(fi_eq_sread(events, &event, &got, sizeof got, 60, 0), -FI_EAGAIN);
 	CHECK(now_ms() - began >= 59);
+	check_descriptor_0(s);
 	struct thread *t = thread_start(write_event, NULL);
 	CHECK_EQ(fi_eq_sread(events, &event, &got, sizeof got, -1, 0), sizeof e);
 	CHECK(got.context == CONTEXT(2));
