@@ -359,6 +359,7 @@ static void check_usual(void)
 	uint32_t odd = nic()->odd;
 	p3_odd_settle(nic());
 	CHECK_EQ(odd, nic()->odd);
+	CHECK_EQ(odd & ~(uint32_t)P3_ODD_LANES, nic()->odd_life);
 	p3_lease_leave(nic());
 }
 
@@ -368,6 +369,16 @@ static void pass_until_pulling(void)
 	while (!p3_nic_counter(nic(), P3_C_BULK_BYTES) &&
 		!p3_nic_counter(nic(), P3_C_CMA_BYTES))
 		(void)p3_pass_run(nic());
+}
+
+/* Wait until node 1 reads no bytes of this node: an exchange would wait for it. */
+static void await_no_reader(void)
+{
+	struct patience p = patience_begin();
+	while (p3_get(&nic()->peer[1].theirs->reading)) {
+		CHECK(!patience_is_over(&p));
+		sched_yield();
+	}
 }
 
 NODES_CASE(a_long_put_is_odd_at_both_ends, 2)
@@ -399,6 +410,8 @@ NODES_CASE(a_long_put_is_odd_at_both_ends, 2)
 		p3_lease_leave(nic());
 	(void)expect(eq, rank ? PTL_EVENT_PUT_END : PTL_EVENT_SEND_END);
 	check_usual();
+	if (rank == 0)
+		await_no_reader();
 	sync_nodes();
 }
 
