@@ -3,9 +3,9 @@
  * tests/spec has the codes of Portals' other wrong arguments. */
 #include "nic/cases.h"
 
-#include <limits.h>
 #include "support/hold.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define PT 5
