@@ -287,7 +287,7 @@ CASE(slow_memory_delays_no_other_process)
 	munmap(slow.at, SLOW);
 }
 
-/* Bytes of memory that has no pages yet, again and again, so that each mover has its turn. */
+/* Memory that has no pages yet, again and again, so that each mover has its turn. */
 NODES_CASE(memory_that_was_never_written_arrives, 2)
 {
 	enum { PUTS = 20 };
