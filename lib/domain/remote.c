@@ -634,7 +634,8 @@ static void caller_accept(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	int rc = 0;
-	for (int i = 0; i < FAR_CALLS && !rc; i++) {
+	/* Make room for the call that is there; those behind it come in the next turn. */
+	for (int i = 0; i < FAR_CALLS && !rc && (!i || caller_find_free(w)); i++) {
 		struct p3_unauth *s = caller_make_room(m);
 		rc = s ? caller_accept_one(m, s) : -EBUSY;
 	}

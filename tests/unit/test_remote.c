@@ -274,6 +274,7 @@ CASE_IN(strangers_leave_a_rank_the_time_for_hello, NULL, end)
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST - 1; i++)
 		modex.unauth[i].call.since_ns -= P3_AUTH_NS / 2;
 	call_it(rank);
+	assert_int_equal(modex.unauth[0].call.state, P3_CALL_ANSWERED);
 	call_it(rank + 1);
 	assert_int_equal(modex.unauth[0].call.state, P3_CALL_CALLED);
 	assert_int_equal(p3_call_go_on(rank), -EAGAIN);
