@@ -634,8 +634,11 @@ static void caller_accept(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	int rc = 0;
-	/* Make room for the call that is there; those behind it come in the next turn. */
-	for (int i = 0; i < FAR_CALLS && !rc && (!i || caller_find_free(w)); i++) {
+	for (int i = 0; i < FAR_CALLS && !rc; i++) {
+		struct pollfd on = {.fd = (int)p3_get(&w->listener), .events = POLLIN};
+		/* Close no stranger for a call that is not there. */
+		if (!caller_find_free(w) && poll(&on, 1, 0) != 1)
+			break;
 		struct p3_unauth *s = caller_make_room(m);
 		rc = s ? caller_accept_one(m, s) : -EBUSY;
 	}

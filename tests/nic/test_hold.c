@@ -841,8 +841,10 @@ NODES_CASE(injected_bytes_find_no_room_one_day, 2)
 static void await_copies_left(void)
 {
 	struct patience p = patience_begin();
-	while (p3_get(&p3_nic(p3_node())->leaving))
+	while (p3_get(&p3_nic(p3_node())->leaving)) {
 		CHECK(!patience_is_over(&p));
+		sleep_ms(1); /* pause: between two looks */
+	}
 }
 
 /* Bytes for a node that has yet to come wait for it; those for one that has gone are

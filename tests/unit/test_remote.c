@@ -241,6 +241,8 @@ static void call_it(struct p3_call *c)
 	p3_call_dial(c, fd, &modex.secret, other, node.rank);
 	struct pollfd on = {.fd = fd, .events = POLLOUT};
 	assert_int_equal(poll(&on, 1, 10000), 1);
+	on = (struct pollfd){.fd = (int)p3_get(&modex.listener), .events = POLLIN};
+	assert_int_equal(poll(&on, 1, 10000), 1);
 	p3_mesh_on_remote(&mesh, P3_MESH_TCP_LISTEN, 0);
 }
 
@@ -274,6 +276,7 @@ CASE_IN(strangers_leave_a_rank_the_time_for_hello, NULL, end)
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST - 1; i++)
 		modex.unauth[i].call.since_ns -= P3_AUTH_NS / 2;
 	call_it(rank);
+	p3_mesh_on_remote(&mesh, P3_MESH_TCP_LISTEN, 0); /* nobody calls */
 	assert_int_equal(modex.unauth[0].call.state, P3_CALL_ANSWERED);
 	call_it(rank + 1);
 	assert_int_equal(modex.unauth[0].call.state, P3_CALL_CALLED);
