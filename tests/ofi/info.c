@@ -45,6 +45,26 @@ static void need(const char *program)
 		skip("a program is not installed: fi_info is in libfabric-bin");
 }
 
+#define LISTED_WITH(setting)                                                             \
+	printed("FI_LOG_LEVEL=warn FI_LOG_PROV=portals " setting                         \
+		" fi_info -p portals 2>&1")
+
+/* A setting at an end of its range is taken without a word, one beyond it with one. */
+static void list_with_settings(void)
+{
+	const char *at_ends[] = {LISTED_WITH("FI_PORTALS_EAGER=0"),
+		LISTED_WITH("FI_PORTALS_EAGER=8192"),
+		LISTED_WITH("FI_PORTALS_UNEXPECTED=262144"),
+		LISTED_WITH("FI_PORTALS_UNEXPECTED=1073741824")};
+	const char *beyond[] = {LISTED_WITH("FI_PORTALS_EAGER=8193"),
+		LISTED_WITH("FI_PORTALS_UNEXPECTED=262143"),
+		LISTED_WITH("FI_PORTALS_UNEXPECTED=1073741825")};
+	for (unsigned i = 0; i < 4; i++)
+		CHECK(at_ends[i] && times_in(at_ends[i], "is possible") == 0);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(beyond[i] && times_in(beyond[i], "is possible") == 1);
+}
+
 STATEMENT(1, listed, 1, 0)
 {
 	only_portals("it is about one provider");
@@ -54,6 +74,7 @@ STATEMENT(1, listed, 1, 0)
 	CHECK_EQ(times_in(text, "provider: portals"), 1);
 	CHECK_EQ(times_in(text, "provider: "), 1);
 	CHECK_EQ(times_in(text, "type: FI_EP_RDM"), 1);
+	list_with_settings();
 }
 
 STATEMENT(2, others_stay, 1, 0)

@@ -197,20 +197,56 @@ static void wait_for_event(void *arg)
 	(void)expect(awaited, PTL_EVENT_PUT_END);
 }
 
-/* Return true if the passes during the next rings are few enough. */
-static bool rings_cost_few_passes(void)
+/* What this node has done until a moment at which both of its threads sleep. */
+struct tally {
+	uint64_t passes, rings, frames;
+	uint64_t holds; /* of the lease, by the NIC thread */
+};
+
+/* Return true if both threads sleep and the lease is free: no thread runs a pass until
+ * the doorbell's word changes. */
+static bool both_sleep(void)
 {
-	uint64_t passes = counter(P3_C_PASSES), rings = counter(RINGS);
-	await(RINGS, rings + 10 * SOME);
-	passes = counter(P3_C_PASSES) - passes;
-	rings = counter(RINGS) - rings;
-	printf("# %llu rings, %llu passes\n", (unsigned long long)rings,
-		(unsigned long long)passes);
-	return passes <= 3 * rings + 2 * SOME;
+	return p3_get(&nic()->watcher) && counter(P3_G_NIC_ASLEEP) &&
+	       p3_lease_held_by(&nic()->lease) == P3_LEASE_FREE &&
+	       p3_get(nic()->asleep) != P3_AWAKE;
+}
+
+/* Wait until both threads sleep, and take the counts of that moment. */
+static struct tally tally_asleep(void)
+{
+	struct patience p = patience_begin();
+	for (;;) {
+		CHECK(!patience_is_over(&p));
+		bool asleep = both_sleep();
+		struct tally t = {counter(P3_C_PASSES), counter(RINGS),
+			counter(P3_C_FAR_OUT), counter(P3_C_LEASE_NIC)};
+		p3_fence();
+		if (asleep && both_sleep() && counter(P3_C_PASSES) == t.passes)
+			return t;
+		/* pause: between two looks */
+		sleep_ms(1);
+	}
+}
+
+/* Wait for a ring that leaves the NIC thread asleep, and add its costs to a sum. */
+static void tally_one_ring(struct tally *sum)
+{
+	struct tally was, is;
+	do {
+		was = tally_asleep();
+		await(RINGS, was.rings + 1);
+		is = tally_asleep();
+	} while (is.holds != was.holds);
+	sum->passes += is.passes - was.passes;
+	sum->rings += is.rings - was.rings;
+	sum->frames += is.frames - was.frames;
 }
 
 /* While both threads of a node sleep, each ring costs one of them two passes: one that
- * does the work, and the last one before it sleeps again. */
+ * does the work, and the last one before it sleeps again.  On a busy machine that thread
+ * may still be awake when the next frame is due, which costs as much, and its NIC thread
+ * is rung then. */
 NODES_CASE(a_ring_costs_few_passes, 2)
 {
 	struct held h = hold_target(rank, ni);
@@ -218,15 +254,13 @@ NODES_CASE(a_ring_costs_few_passes, 2)
 		awaited = h.eq;
 		struct side *side = side_start(wait_for_event, NULL);
 		CHECK_OK(put_to(ni, h.md, 1, PT, BITS, PTL_NOACK_REQ));
-		await(RINGS, counter(RINGS) + SOME);
-		while (!p3_get(&nic()->watcher))
-			sleep_ms(1);
-		await(P3_G_NIC_ASLEEP, 1);
-		/* On a busy machine both threads may be awake for a while. */
-		bool few = false;
-		for (unsigned i = 0; i < 5 && !few; i++)
-			few = rings_cost_few_passes();
-		CHECK(few);
+		struct tally sum = {.rings = 0};
+		for (unsigned i = 0; i < 10 * SOME; i++)
+			tally_one_ring(&sum);
+		printf("# %llu rings, %llu frames, %llu passes\n",
+			(unsigned long long)sum.rings, (unsigned long long)sum.frames,
+			(unsigned long long)sum.passes);
+		CHECK(sum.passes <= 3 * (sum.rings + sum.frames));
 		CHECK_EQ(counter(NAPS), 0);
 		sync_nodes();
 		side_join(side);
@@ -239,22 +273,22 @@ NODES_CASE(a_ring_costs_few_passes, 2)
 	sync_nodes();
 }
 
-#define TRIES 10u
-
-static p3_a32 seldom_rung[TRIES]; /* nodes, by try */
+static p3_a32 enough[2]; /* by node: it was rung often */
 
 /* Messages to and fro; many frames are late or lost.  Nodes that always sleep are rung
- * for a part of them.  On a busy machine a frame may come before its receiver sleeps. */
+ * for some of them, unless a frame comes before its receiver sleeps. */
 NODES_CASE(no_sleep_is_short_because_frames_are_late, 2)
 {
 	const char *mode = getenv("PTL3_MODE");
-	bool park = mode && !strcmp(mode, "park"), rung = false;
+	bool park = mode && !strcmp(mode, "park");
 	const unsigned n = rounds(200);
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
-	for (unsigned try = 0; try < TRIES && !rung; try++) {
-		uint64_t before = counter(RINGS);
+	struct patience p = patience_begin();
+	uint64_t before = counter(RINGS);
+	do {
+		CHECK(!patience_is_over(&p));
 		for (unsigned i = 0; i < n; i++) {
 			if (rank == i % 2)
 				CHECK_OK(put_to(
@@ -262,12 +296,9 @@ NODES_CASE(no_sleep_is_short_because_frames_are_late, 2)
 			else
 				(void)expect(eq, PTL_EVENT_PUT_END);
 		}
-		if (park && counter(RINGS) <= before + n / 10)
-			p3_add32(&seldom_rung[try], 1);
+		p3_set(&enough[rank], !park || counter(RINGS) > before + n / 10);
 		sync_nodes();
-		rung = !p3_get(&seldom_rung[try]);
-	}
-	CHECK(rung);
+	} while (!p3_get(&enough[0]) || !p3_get(&enough[1]));
 	CHECK_EQ(counter(NAPS), 0);
 	sync_nodes();
 }
