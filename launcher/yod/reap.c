@@ -133,39 +133,63 @@ pid_t p3_reap_any(void)
 	return info.si_pid;
 }
 
-bool p3_reap_is_ending(pid_t pid)
+/* The threads of a process. */
+struct reap_threads {
+	bool live; /* one of them has neither ended nor been killed */
+	bool wait; /* a killed one has only to get a CPU, and then ends */
+};
+
+static struct reap_threads reap_look_at(pid_t pid)
 {
 	char name[40];
 	struct p3_stat s;
 	struct dirent *e;
-	bool lives = false;
+	struct reap_threads of = {.live = false};
 	snprintf(name, sizeof name, "/proc/%d/task", (int)pid);
 	DIR *threads = opendir(name);
 	if (!threads)
-		return false;
+		return (struct reap_threads){.live = true};
 	/* A thread may have ended, be ending in the kernel, or be about to, since its
 	 * process ends. */
-	while (!lives && (e = readdir(threads)))
-		lives = isdigit((unsigned char)e->d_name[0]) &&
-			p3_stat_read((uint32_t)pid, (uint32_t)atoi(e->d_name), &s) &&
-			s.state != 'Z' && !(s.flags & EXITING) && !(s.signals & KILLED);
+	while ((e = readdir(threads)))
+		if (isdigit((unsigned char)e->d_name[0]) &&
+			p3_stat_read((uint32_t)pid, (uint32_t)atoi(e->d_name), &s)) {
+			bool ends =
+				s.state == 'Z' || s.flags & EXITING || s.signals & KILLED;
+			of.live |= !ends;
+			of.wait |= ends && s.state == 'R';
+		}
 	closedir(threads);
-	return !lives;
+	return of;
 }
 
-static void reap_kill_children(void)
+bool p3_reap_is_ending(pid_t pid)
+{
+	return !reap_look_at(pid).live;
+}
+
+bool p3_reap_waits_for_cpu(pid_t pid)
+{
+	return reap_look_at(pid).wait;
+}
+
+/* Return true if a killed child waits for a CPU. */
+static bool reap_kill_children(void)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
 	struct p3_stat stat;
-	if (!proc)
-		return;
-	while ((e = readdir(proc)))
+	bool wait = false;
+	while (proc && (e = readdir(proc)))
 		if (isdigit((unsigned char)e->d_name[0]) &&
 			p3_stat_read((uint32_t)atoi(e->d_name), 0, &stat) &&
-			stat.parent == (uint32_t)getpid())
+			stat.parent == (uint32_t)getpid()) {
 			kill((pid_t)atoi(e->d_name), SIGKILL);
-	closedir(proc);
+			wait |= p3_reap_waits_for_cpu((pid_t)atoi(e->d_name));
+		}
+	if (proc)
+		closedir(proc);
+	return wait;
 }
 
 /* The children of a killed child become children of this process, and the next turn kills
@@ -181,9 +205,10 @@ bool p3_reap_sweep(void)
 			p3_reap_take(pid);
 			continue;
 		}
+		if (reap_kill_children())
+			end = p3_now_ms() + SWEEP_MS;
 		if (p3_now_ms() >= end)
 			return false;
-		reap_kill_children();
 		usleep(SWEEP_TURN_US);
 	}
 }

@@ -19,7 +19,7 @@
 
 #define ASK_MS   1000 /* time between the user's signal and SIGTERM */
 #define SLOW_MS  1000 /* time after SIGTERM until yod names the running nodes */
-#define KILL_MS  5000 /* time after which yod gives up killed nodes */
+#define KILL_MS  5000 /* time after which yod gives up killed nodes that need no CPU */
 #define EOF_MS   200  /* from the end of a node's socket to a look at its process */
 #define LOOK_FDS 64   /* descriptors for processes that look at the job, and the like */
 
@@ -117,12 +117,23 @@ static void run_ask_job(void *arg, int sig)
 	p3_control_enter(&r->c, P3_ASKED, ASK_MS);
 }
 
+/* Return true if a killed node has not ended yet because other programs have the CPUs. */
+static bool run_waits_for_cpu(const struct run *r)
+{
+	bool wait = false;
+	for (uint32_t i = 0; i < r->opt->size && !wait; i++)
+		wait = r->rank[i].life == RUNS && p3_reap_waits_for_cpu(r->rank[i].pid);
+	return wait;
+}
+
 static void run_next_stage(struct run *r)
 {
 	if (r->c.stage == P3_ASKED)
 		run_end(r, false);
 	else if (r->c.stage == P3_TERMED)
 		run_end(r, true);
+	else if (run_waits_for_cpu(r))
+		p3_control_enter(&r->c, P3_KILLED, KILL_MS);
 	else if (r->runs_n) {
 		/* stop waiting for processes that SIGKILL does not end: they are in the
 		 * kernel */

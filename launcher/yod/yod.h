@@ -301,6 +301,8 @@ bool p3_reap_fate(pid_t pid, int *status_out);
 /* Return true if this child has ended, or is ending in the kernel: all of its threads,
  * since a program may end its first one and go on. */
 bool p3_reap_is_ending(pid_t pid);
+/* Return true if a thread of a killed process has only to get a CPU to end. */
+bool p3_reap_waits_for_cpu(pid_t pid);
 /* Return the signal that stopped this child, or 0. */
 int p3_reap_stopped(pid_t pid);
 /* Write a text such as "exited with status 1" for a wait status. */
@@ -310,7 +312,8 @@ void p3_reap_take(pid_t pid);
 /* Return a child that has ended, 0 if none has, or -1 if there are no children.  The
  * caller must still reap it: until then further calls may return the same child. */
 pid_t p3_reap_any(void);
-/* Kill and reap all descendants.  Return false if some are left after 5 s. */
+/* Kill and reap all descendants.  Return false if some are left after 5 s in which none
+ * of them waited for a CPU. */
 bool p3_reap_sweep(void);
 /* If this wait status is that of a crash, print the command that shows where the rank has
  * crashed, or how to get a core file, and return true.  The program has not changed its
