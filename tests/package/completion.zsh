@@ -33,8 +33,8 @@ print -r -- ' END' >>$hits
 END
 until_end() { # seconds pass at a terminal that nobody reads
 	local said
-	local -i k
-	for ((k = 0; k < 1000; k++)); do
+	local -i end=$((SECONDS + ${P3_WAIT:-120}))
+	while ((SECONDS < end)); do
 		zpty -rt z said >/dev/null
 		[[ -s $hits && "$(tail -n 1 $hits)" == ' END' ]] && return
 		sleep 0.01
