@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pingpong COUNT [pin] - round trips of 8 bytes between ranks 0 and 1, each waiting in
- * PtlEQWait.  pin: rank r on the r-th CPU.  Prints the distribution.
+ * pingpong COUNT [pin|poll] - round trips of 8 bytes between ranks 0 and 1, each waiting
+ * in PtlEQWait.  pin: rank r on the r-th CPU.  poll: the same, and no rank waits inside
+ * of a call.  Prints the distribution.
  */
 #include "mp.h"
 
@@ -14,6 +15,7 @@ enum { BITS = 1, WARM_UP = 1000 };
 static ptl_handle_eq_t eq;
 static ptl_handle_md_t md;
 static uint64_t sent, got;
+static bool poll;
 
 static void pass_ball(void)
 {
@@ -23,7 +25,10 @@ static void pass_ball(void)
 
 static void take_ball(void)
 {
-	ptl_event_t ev = mp_expect(eq, PTL_EVENT_PUT_END);
+	ptl_event_t ev;
+	while (poll && PtlEQPeek(eq, &ev) == PTL_EQ_EMPTY)
+		;
+	ev = mp_expect(eq, PTL_EVENT_PUT_END);
 	mp_check(ev.hdr_data == sent && got == sent, "ball %llu, expected %llu",
 		(unsigned long long)ev.hdr_data, (unsigned long long)sent);
 }
@@ -59,12 +64,13 @@ static void report(uint64_t *ns, size_t n)
 
 int main(int argc, char **argv)
 {
-	bool pin = argc > 2 && strcmp(argv[2], "pin") == 0;
+	poll = argc > 2 && strcmp(argv[2], "poll") == 0;
+	bool pin = poll || (argc > 2 && strcmp(argv[2], "pin") == 0);
 	const char *rank = getenv("PTL_MY_RID");
 	if (pin && rank)
 		mp_pin((unsigned)atoi(rank));
 	mp_start();
-	mp_check(argc > 1 && mp.size == 2, "usage: yod -sz 2 pingpong COUNT [pin]");
+	mp_check(argc > 1 && mp.size == 2, "usage: yod -sz 2 pingpong COUNT [pin|poll]");
 	size_t n = strtoull(argv[1], NULL, 0);
 	uint64_t *ns = malloc(n * sizeof *ns);
 	mp_check(ns, "no memory");
