@@ -92,13 +92,13 @@ case_tunables() {
 	run -sz 2 sh -c 'echo $GLIBC_TUNABLES'
 	same "room for thread storage" 2 "$(grep -c 'optional_static_tls=' "$dir/out")"
 	new_mark
-	same "taking turns" 2 "$(YOD_TEST_MARK=$mark taskset -c "$one" "$yod" -sz 2 \
+	same "taking turns" 2 "$(P3_TEST_MARK=$mark taskset -c "$one" "$yod" -sz 2 \
 		sh -c 'echo $GLIBC_TUNABLES' | grep -c ':glibc.pthread.rseq=0$')"
 	new_mark
-	same "alone" 0 "$(YOD_TEST_MARK=$mark taskset -c "$one" "$yod" -sz 1 \
+	same "alone" 0 "$(P3_TEST_MARK=$mark taskset -c "$one" "$yod" -sz 1 \
 		sh -c 'echo $GLIBC_TUNABLES' | grep -c rseq)"
 	new_mark
-	same "said by the user" 2 "$(GLIBC_TUNABLES=glibc.pthread.rseq=1 YOD_TEST_MARK=$mark \
+	same "said by the user" 2 "$(GLIBC_TUNABLES=glibc.pthread.rseq=1 P3_TEST_MARK=$mark \
 		taskset -c "$one" "$yod" -sz 2 sh -c 'echo $GLIBC_TUNABLES' |
 		grep -c '^glibc.pthread.rseq=1:[^:]*$')"
 	[ "$one" = "$all" ] && return
@@ -110,13 +110,13 @@ case_tunables() {
 
 case_stdin() {
 	new_mark
-	printf 'one\ntwo\n' | YOD_TEST_MARK=$mark "$yod" -sz 3 \
+	printf 'one\ntwo\n' | P3_TEST_MARK=$mark "$yod" -sz 3 \
 		sh -c 'echo $PTL_MY_RID $(cat)' >"$dir/out" 2>"$dir/err"
 	same "what ranks read" "0 one two,1,2," "$(sort "$dir/out" | tr '\n' ',')"
 	run -sz 2 sh -c 'echo fine; cat' <&-
 	same "without stdin" 0 $status
 	new_mark
-	YOD_TEST_MARK=$mark "$yod" -sz 2 sh -c 'exit 4' <&- >&- 2>&-
+	P3_TEST_MARK=$mark "$yod" -sz 2 sh -c 'exit 4' <&- >&- 2>&-
 	same "without descriptors" 4 $?
 }
 
@@ -414,18 +414,18 @@ case_tag_long_lines() {
 
 case_tag_slow_reader() {
 	new_mark
-	took=$(YOD_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'yes | head -c 4000000' \
+	took=$(P3_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'yes | head -c 4000000' \
 		2>"$dir/err" | (sleep 3; wc -l))
 	same "lines through a slow reader" 4000000 "$took"
 	same "lines of numbers through a slow reader" "[0] 300000 [1] 300000" \
-		"$("$yod" -sz 2 --tag seq 300000 | (sleep 1; count_lines ' '))"
+		"$("$yod" -sz 2 --tag stdbuf -oL seq -f %.0f 300000 | (sleep 1; count_lines ' '))"
 	new_mark
-	took=$(YOD_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'echo first; yes' 2>"$dir/err" |
+	took=$(P3_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'echo first; yes' 2>"$dir/err" |
 		head -1 | cut -c5-)
 	same "a reader that leaves" first "$took"
 	nothing_left
 	new_mark
-	(echo $BASHPID >"$dir/pid"; YOD_TEST_MARK=$mark exec "$yod" -sz 2 --tag yes 2>"$dir/err") |
+	(echo $BASHPID >"$dir/pid"; P3_TEST_MARK=$mark exec "$yod" -sz 2 --tag yes 2>"$dir/err") |
 		sh -c "read -r x; touch $dir/read; until [ -e $dir/done ]; do sleep 0.1; done" &
 	patiently test -e "$dir/read" || fail "the reader reads nothing"
 	pid=$(<"$dir/pid")
