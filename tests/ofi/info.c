@@ -46,10 +46,10 @@ static void need(const char *program)
 }
 
 #define LISTED_WITH(setting)                                                             \
-	printed("FI_LOG_LEVEL=warn FI_LOG_PROV=portals " setting                         \
+	printed("env -u FI_LOG_SUBSYS FI_LOG_LEVEL=warn FI_LOG_PROV=portals " setting    \
 		" fi_info -p portals 2>&1")
 
-/* A setting at an end of its range is taken without a word, one beyond it with one. */
+/* A setting at an end of its range gives no line, one beyond it gives one. */
 static void list_with_settings(void)
 {
 	const char *at_ends[] = {LISTED_WITH("FI_PORTALS_EAGER=0"),
