@@ -420,9 +420,8 @@ CASE(park_usable_cpus_follow_the_quota)
  * full fences, and with light and heavy ones.  Each sleep would last longer than the
  * test: the safety timeout must not hide a lost wake.
  */
-#define MASK     2u
-#define TOO_LONG 15000000000u /* ns */
-#define LAST     UINT64_MAX
+#define MASK 2u
+#define LAST UINT64_MAX
 
 /* Where threads take turns on a CPU, a long look is of no use. */
 #ifdef P3_VALGRIND
@@ -468,7 +467,7 @@ static bool sleep_for_news(struct side *s, uint64_t old)
 		p3_fence();
 	if (p3_acquire(s->heard) == old) {
 		s->sleeps++;
-		woken = p3_futex_wait(s->asleep, 1, TOO_LONG, MASK, s->shared);
+		woken = p3_futex_wait(s->asleep, 1, LATE, MASK, s->shared);
 	}
 	p3_set(s->asleep, 0);
 	return woken;
@@ -513,6 +512,7 @@ static void *run_first(void *arg)
 	struct side *s = arg;
 	s->first = true;
 	uint64_t seed = 1, heard = 0;
+	struct patience p = patience_begin();
 	do {
 		dawdle(&seed);
 		say(s, heard + 1);
@@ -521,7 +521,7 @@ static void *run_first(void *arg)
 			break;
 		heard = now;
 		s->rounds++;
-	} while (p3_now_ns() < s->until);
+	} while (p3_now_ns() < s->until || (!s->sleeps && !patience_is_over(&p)));
 	say(s, LAST);
 	return NULL;
 }
@@ -565,7 +565,7 @@ static void throw_between_threads(bool light)
 	assert_side_is_well("second", &s[1].verdict);
 	assert_int_equal(s[0].rounds, s[1].rounds);
 	assert_int_not_equal(s[0].rounds, 0);
-	assert_int_not_equal(s[0].sleeps + s[1].sleeps, 0);
+	assert_int_not_equal(s[0].sleeps, 0);
 }
 
 CASE(park_loses_no_wake_between_threads)

@@ -2,6 +2,7 @@
 /* The common functions of the torture tests. */
 #include "unit/torture.h"
 #include "shm/job.h"
+#include "support/patience.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,6 @@
 
 #include <cmocka.h>
 
-#define STUCK_NS   20000000000u
 #define MOST_SIDES 8
 
 #ifdef P3_VALGRIND
@@ -48,11 +48,10 @@ bool spin_on(struct spin *s)
 		p3_relax();
 		return true;
 	}
-	uint64_t now = p3_now_ns();
-	if (!s->since)
-		s->since = now;
+	if (!s->end_ns)
+		s->end_ns = patience_begin().end_ns;
 	sched_yield();
-	return now - s->since < STUCK_NS;
+	return p3_now_ns() < s->end_ns;
 }
 
 void assert_side_is_well(const char *side, const struct verdict *v)

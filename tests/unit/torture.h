@@ -48,7 +48,7 @@ static inline uint32_t dice(uint64_t *seed, uint32_t sides)
 /* The state of one wait for the other side. */
 struct spin {
 	uint32_t turns;
-	uint64_t since;
+	uint64_t end_ns;
 };
 
 /*
