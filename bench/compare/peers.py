@@ -7,7 +7,7 @@ and rows(turn): rows of who, test, x, value.  lacks is a sentence about patterns
 import dataclasses
 import os
 import pathlib
-import random
+import socket
 import subprocess
 
 from figures import run
@@ -186,7 +186,9 @@ class Ucx:
     def perftest(self, turn, test, size):
         name, column, factor = self.PERF[test]
         n = turn.iterations(size) * (1 if name == "tag_lat" else 4)
-        base = ["ucx_perftest", "-p", random.randrange(13400, 15400)]
+        with socket.create_server(("", 0)) as free:  # which the kernel has given to nobody else
+            port = free.getsockname()[1]
+        base = ["ucx_perftest", "-p", port]
         said = turn.served(base, [*base, "-f", "-v", "-t", name, "-s", size, "-n", n, "-w", n // 10 + 1, "-O", 64,
                                   "localhost"], self.env)
         lines = [line.split(",") for line in said.splitlines()[1:] if line.count(",") > 4]

@@ -183,7 +183,7 @@ def netpipe(folder, out):
         sys.exit(build.returncode)
 
     def start(options, nodes="2", mode="firmware"):
-        return subprocess.run([folder / "yod", "-sz", nodes, "--timeout", "300", out / "NPportals", *options],
+        return subprocess.run([folder / "yod", "-sz", nodes, out / "NPportals", *options],
                               capture_output=True, text=True, env={**os.environ, "PTL3_MATCH": mode}, check=False)
     cases = [(last, f"{options}{get}") for get in ("", " -g") for last, options in RANGES]
     for mode in ("firmware", "host"):

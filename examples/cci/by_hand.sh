@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Start a server and its clients by hand, as in two shells: by_hand.sh echo|file BIN [WORK]
 set -e
-scene=$1 bin=$2 work=${3:-.}
+scene=$1 bin=$2 work=${3:-$(mktemp -d)}
+given=$3
 log=$work/cci_$scene.log
 server=
 cleanup() {
 	[ -z "$server" ] || kill "$server" 2>/dev/null || :
+	[ "$given" ] || rm -rf "$work"
 }
 trap cleanup EXIT
 

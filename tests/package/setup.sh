@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The README's first command builds all that a user needs, without C++ and without
 # tests; the second adds the tests in the same folder: setup.sh source-tree scratch
-src=$1 scratch=$2
+src=$1 scratch=$2.$$
 status=0
 
 complain() {

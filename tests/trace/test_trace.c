@@ -259,8 +259,13 @@ static void put_block(FILE *out, uint32_t node, const struct p3_trace_taken *t)
 	fwrite(t->entry, sizeof t->entry[0], t->n, out);
 }
 
-static char path[] = "test_trace.tmp";
+static char path[40];
 static char *const paths[] = {path};
+
+__attribute__((constructor)) static void name_path(void)
+{
+	snprintf(path, sizeof path, "test_trace.%d.tmp", (int)getpid());
+}
 
 static FILE *new_file(void)
 {
