@@ -20,7 +20,7 @@
 
 #define MS   1000000u
 #define SOON (20u * MS)
-#define LATE (600000u * (uint64_t)MS) /* longer than bounded lets a test run */
+#define LATE (600000u * (uint64_t)MS) /* longer than any wait of a test that passes */
 
 /* Statuses of a child that counts CPUs. */
 #define ALL_CPUS 100
