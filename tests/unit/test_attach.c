@@ -32,8 +32,8 @@
 #define SEG    UINT64_C(8192)
 #define LAYOUT UINT64_C(5)
 
-/* The kernel's list of sockets may repeat or leave out one while others come and go: where
- * that is allowed, have a list without those of other programs. */
+/* The kernel's list of sockets may repeat or leave out one while others come and go.
+ * Where that is allowed, have a list without those of other programs. */
 __attribute__((constructor)) static void own_sockets(void)
 {
 	(void)unshare(CLONE_NEWNET);
