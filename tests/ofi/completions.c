@@ -365,14 +365,17 @@ static struct sleeper {
 	_Atomic int tid;
 	_Atomic int done;
 	ssize_t rc;
+	bool woken; /* it has come back before it would have looked by itself */
 	struct fi_cq_tagged_entry e;
 } sleepers[2];
 
 static void sleep_in_read(void *arg)
 {
 	struct sleeper *sleeper = arg;
+	uint64_t began = now_ms();
 	sleeper->tid = (int)syscall(SYS_gettid);
 	sleeper->rc = fi_cq_sread(sleeper->cq, &sleeper->e, 1, NULL, -1);
+	sleeper->woken = now_ms() - began < WOKEN_MS;
 	sleeper->done = 1;
 }
 
@@ -408,14 +411,15 @@ static void signal_sleepers(struct side *s)
 }
 
 /* Another thread's look takes the event of a completion, and all that follows, before
- * one that sleeps does.  The latter looks by itself after 400 ms: 8 s in all. */
+ * one that sleeps does.  The latter looks by itself after 400 ms: 8 s in all, and no time
+ * is shorter; if the machine stalls, most are. */
 static void look_before_sleepers(struct side *s)
 {
 	enum { N = 20 };
 	static struct fi_context2 context;
 	static uint64_t value;
 	struct fi_cq_err_entry error = {0};
-	uint64_t slept = 0, by_pipe = 0;
+	uint64_t slept = 0, by_pipe = 0, woken = 0;
 	for (unsigned i = 0; i < N; i++) {
 		by_pipe += wake_by_pipe();
 		recv_from(s, true, FI_ADDR_UNSPEC, &value, 8, 61, &context);
@@ -426,10 +430,11 @@ static void look_before_sleepers(struct side *s)
 		FAILS(fi_cq_readerr(s->rx, &error, 0), -FI_EAGAIN);
 		thread_join(t);
 		slept += now_ms() - began;
+		woken += sleepers[0].woken;
 		CHECK_EQ(sleepers[0].rc, 1);
 		CHECK(sleepers[0].e.op_context == &context);
 	}
-	if (slept > 3000 + 20 * by_pipe)
+	if (slept > 3000 + 20 * by_pipe && woken < N * 3 / 4)
 		check_failed(__FILE__, __LINE__, "the threads slept for %u ms",
 			(unsigned)slept);
 }
@@ -572,23 +577,30 @@ static void check_readable(struct side *s, bool is)
 	CHECK_EQ(kind, FI_WAIT_FD);
 }
 
-/* In a program that has closed its stdin, the descriptor may be 0. */
-static void check_descriptor_0(struct side *s)
+/* In a program that has closed its stdin, the descriptor may be 0.  This process has no
+ * other thread yet, which could take that number meanwhile. */
+static void check_descriptor_0(void)
 {
+	struct fi_info *info = info_of(hints_of(FI_TAGGED));
+	struct fid_fabric *fabric;
 	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_FD};
 	struct fid_eq *eq;
 	int fd = -1, in = dup(STDIN_FILENO);
+	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
 	(void)close(STDIN_FILENO);
-	OK(fi_eq_open(s->fabric, &attr, &eq, NULL));
+	OK(fi_eq_open(fabric, &attr, &eq, NULL));
 	OK(fi_control(&eq->fid, FI_GETWAIT, &fd));
 	CHECK(fd >= 0);
-	OK(fi_close(&eq->fid));
+	CLOSE(eq);
+	CLOSE(fabric);
+	fi_freeinfo(info);
 	CHECK(in < 0 || (dup2(in, STDIN_FILENO) == STDIN_FILENO && close(in) == 0));
 }
 
-STATEMENT(67, events, 1, 0)
+STATEMENT(67, events, 1, ALONE)
 {
 	not_over("shm", "its fi_eq_sread does not wake");
+	check_descriptor_0();
 	struct side *s = side_open((struct how){.caps = FI_TAGGED});
 	struct fi_eq_attr attr = {.size = 4, .flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
 	struct fi_eq_entry e = {.context = CONTEXT(1), .data = 11}, got = {0};
@@ -613,7 +625,6 @@ STATEMENT(67, events, 1, 0)
 	uint64_t began = now_ms();
 	FAILS(fi_eq_sread(events, &event, &got, sizeof got, 60, 0), -FI_EAGAIN);
 	CHECK(now_ms() - began >= 59);
-	check_descriptor_0(s);
 	struct thread *t = thread_start(write_event, NULL);
 	CHECK_EQ(fi_eq_sread(events, &event, &got, sizeof got, -1, 0), sizeof e);
 	CHECK(got.context == CONTEXT(2));

@@ -228,19 +228,35 @@ static struct {
 	_Atomic int tid;
 	_Atomic int done;
 	int rc;
+	bool woken; /* it has come back before it would have looked by itself */
 	struct fi_cq_tagged_entry e;
 } waiters[2];
 
 static void sleep_in_wait(void *arg)
 {
 	unsigned i = (unsigned)(uintptr_t)arg;
+	uint64_t began = now_ms();
 	waiters[i].tid = (int)syscall(SYS_gettid);
 	if (waiters[i].c)
 		waiters[i].rc = fi_cntr_wait(waiters[i].c, waiters[i].threshold, -1);
 	else
 		waiters[i].rc =
 			(int)fi_cq_sread(waiters[i].cq, &waiters[i].e, 1, NULL, -1);
+	waiters[i].woken = now_ms() - began < WOKEN_MS;
 	waiters[i].done = 1;
+}
+
+/* Fail if the threads have slept long, which they do if the machine stalls, too, unless
+ * of each kind most have come back before they would have looked by themselves. */
+static void check_woken(uint64_t slept, uint64_t most, const unsigned *woken,
+	unsigned kinds, unsigned of_each)
+{
+	bool each = true;
+	for (unsigned i = 0; i < kinds; i++)
+		each &= woken[i] >= of_each * 3 / 4;
+	if (slept > most && !each)
+		check_failed(__FILE__, __LINE__, "the threads slept for %u ms",
+			(unsigned)slept);
 }
 
 /* Start a thread that waits for a value, and wait until it sleeps. */
@@ -273,6 +289,7 @@ static void wake_waiters(struct side *s, struct fid_cntr *c)
 	OK(fi_mr_enable(mr));
 	struct fid_cntr *all[] = {of_nothing, of_region, c, c};
 	uint64_t counted = 0, by_pipe = 0;
+	unsigned woken[4] = {0};
 	for (unsigned i = 0; i < N; i++) {
 		by_pipe += wake_by_pipe();
 		struct fid_cntr *which = all[i % 4];
@@ -288,11 +305,10 @@ static void wake_waiters(struct side *s, struct fid_cntr *c)
 			thread_join(n ? far : near);
 			CHECK_EQ(waiters[1 - n].done, n);
 			counted += now_ms();
+			woken[i % 4] += waiters[n].woken;
 		}
 	}
-	if (counted > 5000 + 20 * by_pipe)
-		check_failed(__FILE__, __LINE__, "the threads slept for %u ms",
-			(unsigned)counted);
+	check_woken(counted, 5000 + 20 * by_pipe, woken, 4, N / 4 * 2);
 	struct thread *t = start_waiter(0, of_nothing, 1000000);
 	FAILS(fi_close(&of_nothing->fid), -FI_EBUSY);
 	CHECK(!waiters[0].done);
@@ -315,6 +331,7 @@ static void wake_by_writes(struct side *s, struct fid_cntr *of_endpoint, unsigne
 	struct fid_cntr *c[] = {NULL, of_endpoint, NULL};
 	struct region r[2], there[2];
 	uint64_t slept = 0, by_pipe = 0;
+	unsigned woken[3] = {0};
 	OK(fi_cntr_open(s->domain, NULL, &c[0], NULL));
 	for (unsigned i = 0; i < 2; i++) {
 		unsigned nth = tales_told();
@@ -334,6 +351,7 @@ static void wake_by_writes(struct side *s, struct fid_cntr *of_endpoint, unsigne
 		say();
 		thread_join(t);
 		slept += now_ms();
+		woken[i % 3] += waiters[0].woken;
 		CHECK_EQ(waiters[0].rc, which ? 0 : 1);
 		CHECK(which || waiters[0].e.data == i);
 	}
@@ -348,9 +366,8 @@ static void wake_by_writes(struct side *s, struct fid_cntr *of_endpoint, unsigne
 				       &context));
 		(void)TAKE(s, &context);
 	}
-	if (slept > 3000 + 20 * by_pipe)
-		check_failed(__FILE__, __LINE__, "the threads slept for %u ms",
-			(unsigned)slept);
+	if (me.is_server)
+		check_woken(slept, 3000 + 20 * by_pipe, woken, 3, N / 3);
 	for (unsigned i = 0; i < 2; i++)
 		CLOSE(r[i].mr);
 	CLOSE(c[0]);

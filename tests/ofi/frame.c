@@ -200,6 +200,17 @@ void side_close(struct side *s)
 	free(s);
 }
 
+void close_at(const char *file, int line, struct fid *fid)
+{
+	struct patience p = patience_begin();
+	bool waits = fid->fclass == FI_CLASS_MR || fid->fclass == FI_CLASS_EP;
+	int rc;
+	while ((rc = fi_close(fid)) == -FI_EBUSY && waits)
+		look_at(file, line, &p, "the end of what an object does");
+	if (rc != 0)
+		check_failed(file, line, "fi_close gives %s", check_code(rc));
+}
+
 struct side *both_kinds(uint64_t caps)
 {
 	return side_open((struct how){.caps = FI_MSG | FI_TAGGED | caps});

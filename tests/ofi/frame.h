@@ -32,13 +32,16 @@ enum {
 	IOV_MOST = 8,
 	LONG = 1 << 20,
 	SETTLED = 0x5e771ed, /* tag of a message behind others */
+	WOKEN_MS = 390,      /* within which no thread that sleeps looks by itself */
 };
 
 /* Any value as a context. */
-#define CONTEXT(n)      ((void *)(uintptr_t)(n))
+#define CONTEXT(n) ((void *)(uintptr_t)(n))
 
-#define OK(call)        CHECK_RC((int)(call), 0)
-#define CLOSE(object)   OK(fi_close(&(object)->fid))
+#define OK(call)   CHECK_RC((int)(call), 0)
+/* A region that a transfer uses, and an endpoint whose operations have not ended, are busy
+ * while the peer has no CPU, for which one call waits some seconds. */
+#define CLOSE(object)   close_at(__FILE__, __LINE__, &(object)->fid)
 #define FAILS(call, rc) CHECK_RC((int)(call), rc)
 
 /* ---- the provider ---- */
@@ -102,6 +105,7 @@ struct side *side_open(struct how how);
 void side_close(struct side *s);
 /* Open one more endpoint at the same queues and addresses. */
 struct fid_ep *endpoint(struct side *s);
+void close_at(const char *file, int line, struct fid *fid);
 /* Open for messages with and without tags. */
 struct side *both_kinds(uint64_t caps);
 /* Let only so many receives into the NIC at once: those behind them wait. */
