@@ -7,16 +7,22 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../support/shell.sh"
 command -v fi_pingpong >/dev/null || skip "no fi_pingpong: package libfabric-bin"
 export PTL3_DOMAIN=pingpong.$$ FI_PROVIDER=portals
-port=$((20000 + $$ % 20000))
 
-listens() { ! kill -0 "$server" 2>/dev/null || grep -qi ":$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp; }
+# Set port to that on which the server listens, in hexadecimal; the kernel has chosen it.
+listens() {
+	local sockets
+	sockets=$(find "/proc/$server/fd" -lname 'socket:*' -printf '%l ' 2>/dev/null)
+	port=$(awk -v sockets="$sockets" '$4 == "0A" && index(sockets, "[" $10 "]") {
+		sub(/.*:/, "", $2); print $2; exit }' /proc/net/tcp)
+	[ "$port" ] || ! kill -0 "$server" 2>/dev/null
+}
 
 pingpong() { # kind
-	port=$((port + 1))
-	fi_pingpong -e rdm -p portals -m "$1" -c -I 50 -B $port >"$dir/server" 2>&1 &
+	fi_pingpong -e rdm -p portals -m "$1" -c -I 50 -B 0 >"$dir/server" 2>&1 &
 	server=$!
-	patiently listens $port || die "the server does not listen"
-	timeout "${P3_LIMIT:-1000}" fi_pingpong -e rdm -p portals -m "$1" -c -I 50 -P $port 127.0.0.1 \
+	patiently listens
+	[ "$port" ] || { cat "$dir/server"; die "the server does not listen"; }
+	timeout "${P3_LIMIT:-1000}" fi_pingpong -e rdm -p portals -m "$1" -c -I 50 -P $((16#$port)) 127.0.0.1 \
 		>"$dir/out" 2>"$dir/err"
 	local status=$?
 	wait "$server" || status=$?
