@@ -458,7 +458,7 @@ static void end_all(void)
 	for (unsigned i = 0; i < started_n && by_hand(); i++)
 		if (started[i])
 			(void)kill(started[i], SIGKILL);
-	struct patience p = patience_ms(2000);
+	struct patience p = patience_begin();
 	while (!have_ended(false) && !patience_is_over(&p))
 		sleep_us(1000);
 	for (unsigned i = 0; i < started_n; i++)
