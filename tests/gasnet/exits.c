@@ -693,7 +693,7 @@ WEAK_STATEMENT(148, stopped_node)
 }
 
 /* A stopped node keeps the exit from being a coordinated one, so that the other node ends
- * when the time-out is over, which is one of 3 s in other scenes. */
+ * when the time-out is over, which would be one of 3 s if it were not set. */
 STATEMENT(149, exit_timeout_is_set)
 {
 	gn_env("GASNET_EXITTIMEOUT", "5");
