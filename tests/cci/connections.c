@@ -331,6 +331,9 @@ STATEMENT(38, no_endpoint_there, 2, DOMAIN)
 STATEMENT(39, connect_times_out, 2, 0)
 {
 	cci_endpoint_t *ep = first_endpoint();
+	(void)meet_again(
+		ep, 0, CCI_CONN_ATTR_RO); /* from here on a request leaves at once */
+	barrier();
 	EACH_ATTRIBUTE(a)
 	{
 		if (me.is_client) {
