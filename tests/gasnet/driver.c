@@ -259,8 +259,8 @@ pid_t gn_scene_start(unsigned nodes, const char *scene)
 	list_shm(names_before);
 	snprintf(mark, sizeof mark, "GN_MARK=%d.%u", (int)getpid(), jobs++);
 	snprintf(text, sizeof text,
-		"%s GN_JOB=%s GN_NODES=%u GASNET_EXITTIMEOUT=60 %s exec '%s' --timeout "
-		"%s "
+		"%s GN_JOB=%s GN_NODES=%u GASNET_EXITTIMEOUT=60 %s exec '%s' "
+		"--kill-after 60 --timeout %s "
 		"-sz %u '%s' scene %s",
 		mark, job_name, nodes, variables, getenv("P3_YOD"),
 		getenv("P3_LIMIT") ? getenv("P3_LIMIT") : "600", nodes, self, scene);
