@@ -39,8 +39,8 @@ enum {
 #define CONTEXT(n) ((void *)(uintptr_t)(n))
 
 #define OK(call)   CHECK_RC((int)(call), 0)
-/* A region that a transfer uses, and an endpoint whose operations have not ended, are busy
- * while the peer has no CPU, for which one call waits some seconds. */
+/* A region that a transfer uses, and an endpoint whose operations have not ended, are
+ * busy while the peer has no CPU, for which one call waits some seconds. */
 #define CLOSE(object)   close_at(__FILE__, __LINE__, &(object)->fid)
 #define FAILS(call, rc) CHECK_RC((int)(call), rc)
 

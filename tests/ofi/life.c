@@ -100,8 +100,8 @@ STATEMENT(82, threads, 2, ALONE)
 
 /* ---- 98: more ranks than CPUs ---- */
 
-/* A rank that keeps its CPU until that is taken reads ten thousand times in each round; one
- * whose peer gets no CPU does so in some. */
+/* A rank that keeps its CPU until that is taken reads ten thousand times in each round;
+ * one whose peer gets no CPU does so in some. */
 STATEMENT(98, shared_cpu, 2, ALONE)
 {
 	only_portals("others keep the CPU");
