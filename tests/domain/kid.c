@@ -95,6 +95,15 @@ enum outcome kid_put(
 	fail("'%s' is no answer", word);
 }
 
+void kid_meet(struct kid *from, const struct kid *to)
+{
+	struct patience p = patience_begin();
+	while (kid_put(from, to, 8, 0, MEMBER_LONG_MS) != ACKED)
+		if (patience_is_over(&p))
+			fail("process %d does not reach process %d", (int)from->os_pid,
+				(int)to->os_pid);
+}
+
 void kid_lost(struct kid *from, const struct kid *to)
 {
 	struct patience p = patience_begin();

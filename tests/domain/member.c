@@ -202,12 +202,20 @@ enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned 
 			out = ev.ni_fail_type == PTL_NI_OK ? ACKED : FAILED;
 		else if (ev.type == PTL_EVENT_SEND_END)
 			out = ev.ni_fail_type == PTL_NI_OK ? SENT : FAILED;
-		if (out == SENT)
+		if (out == SENT && ms < MEMBER_LONG_MS)
 			p = patience_ms(ms);
 	}
 	while (PtlMDUnlink(h) == PTL_MD_IN_USE)
 		member_take();
 	return out;
+}
+
+void member_meet(ptl_process_id_t other)
+{
+	struct patience p = patience_begin();
+	while (member_put(other, 8, 0, MEMBER_LONG_MS) != ACKED)
+		if (patience_is_over(&p))
+			fail("process id %u cannot be reached", other.pid);
 }
 
 static bool is_acked(void)
@@ -311,7 +319,8 @@ static const char *child_joins(void)
 	pid_t child = fork();
 	if (child == 0) {
 		member_start(PTL_PID_ANY);
-		enum outcome out = member_put(parent, 5000, 0, 5000);
+		member_meet(parent);
+		enum outcome out = member_put(parent, 5000, 0, MEMBER_LONG_MS);
 		member_end();
 		_exit(out == ACKED ? 0 : 9);
 	}

@@ -16,8 +16,9 @@
 #include <sys/types.h>
 
 #define MEMBER_LONGEST ((size_t)1 << 20)
-#define MEMBER_CLASH   20 /* exit status: another process has the process id */
-#define MEMBER_REFUSED 21 /* exit status: the domain cannot be entered */
+#define MEMBER_LONG_MS 1000000u /* longer than the limit of a test's wait */
+#define MEMBER_CLASH   20       /* exit status: another process has the process id */
+#define MEMBER_REFUSED 21       /* exit status: the domain cannot be entered */
 
 /* Result of a put: acknowledged; sent without an answer; failed; still under way. */
 enum outcome { ACKED, SENT, FAILED, HUNG };
@@ -30,10 +31,13 @@ ptl_process_id_t member_id(void);
 /* Take all events. */
 void member_take(void);
 unsigned long member_got(void);
-/* Put; wait for its end, and then ms for its acknowledgement. */
+/* Put; wait for its end, and then ms for its acknowledgement, which is MEMBER_LONG_MS where
+ * it has to come. */
 enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned ms);
 /* Send long puts for ever. */
 void member_flood(ptl_process_id_t to, unsigned pause_ms);
+/* Put until it is acknowledged: joining waits a second at most for members without a CPU. */
+void member_meet(ptl_process_id_t other);
 void member_serve(void);
 void member_say_who(void);
 
@@ -61,6 +65,8 @@ void kid_tell(struct kid *k, const char *format, ...)
 /* Let one put to another; wait this long for the acknowledgement. */
 enum outcome kid_put(
 	struct kid *from, const struct kid *to, size_t n, unsigned entry, unsigned ms);
+/* Wait until from reaches to, whom it may meet only now if one of them had no CPU. */
+void kid_meet(struct kid *from, const struct kid *to);
 /* Wait until from cannot reach to any more. */
 void kid_lost(struct kid *from, const struct kid *to);
 /* Wait until it counts this number of living processes, with itself. */

@@ -102,7 +102,7 @@ wait "$only" || fail "who was there is hurt"
 unset PTL3_DOMAIN_NODES
 
 # A missing lock is no clash of ids.
-said=$(printf 'locks\nput 2130706433 4000 9000 0 5000\n' | "$meet" member 4000 2>&1) ||
+said=$(printf 'locks\nput 2130706433 4000 9000 0 1000000\n' | "$meet" member 4000 2>&1) ||
 	fail "locks: $said"
 for word in PTL_NO_SPACE "process id 16484" "No locks available" acked; do
 	grep -qF -- "$word" <<<"$said" || fail "locks: no '$word' in: $said"
