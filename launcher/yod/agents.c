@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EOF_MS   1000  /* from the end of a remote shell's output to its own end */
+#define EOF_MS   5000  /* from the end of a remote shell's output to its own end */
 #define LOOK_MS  1000  /* between looks at ending agents */
 #define SLOW_MS  12000 /* more than an agent needs to end, besides --kill-after */
 #define SHELL_MS 2000  /* for the remote shell of an agent that has no nodes */

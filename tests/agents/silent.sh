@@ -9,7 +9,7 @@ yod=${1:?usage: silent.sh path/to/yod}
 only=${*:2}
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../support/yod_cases.sh"
-TIMEOUT=12 # the programs that nobody stops may have no CPU for shorter times
+TIMEOUT=8 # the programs that nobody stops may have no CPU for shorter times
 export PTL3_FAR_TIMEOUT=$TIMEOUT
 
 # A remote shell whose bytes go through two programs, which can be stopped as a network
@@ -164,9 +164,9 @@ case_never() {
 	nothing_left
 }
 
-# Each program of the chain is killed.
+# Each program of the chain is killed, and no time-out is needed.
 case_killed() {
-	local what victim
+	local what victim PTL3_FAR_TIMEOUT=never
 	for what in guard yod both shell agent; do
 		start_job
 		case $what in

@@ -12,7 +12,8 @@ only=${*:3}
 bin=$(dirname "$yod")
 read -r first second third <<<"$HOSTS"
 list=$first:2,$second:2,$third:2
-export PTL3_RSH=$AGENT PTL3_HUGEPAGES=off
+# A host that is cut off is looked at, however long that takes, and not given up.
+export PTL3_RSH=$AGENT PTL3_HUGEPAGES=off PTL3_FAR_TIMEOUT=3000
 
 shows() { # pattern in the output of a tool, number of lines
 	runs=$((runs + 1))

@@ -7,7 +7,7 @@
 set -u
 # shellcheck source=lib.sh disable=SC1091
 . "$(dirname "$0")/lib.sh"
-timeout=3
+timeout=12 # the switch may have no CPU for a shorter time
 switch=
 trap 'kill $switch 2>/dev/null; rm -rf "$dir"' EXIT
 begin_switch "$1" "$2" "$dir/switch"

@@ -27,11 +27,16 @@ while kill -0 $run 2>/dev/null; do
 	# pause: between two looks
 	sleep 0.1
 done
-# mpirun may be about to pass on the last words of the ranks, and to end.
+# mpirun may be about to pass on the last words of the ranks, and to end.  It may also stay after
+# the death of a rank: then it and its daemons sleep for good.
+asleep=0
 has_ended() {
-	! kill -0 $run 2>/dev/null
+	! kill -0 $run 2>/dev/null && return
+	for host in $HOSTS; do
+		for pid in $(ip netns pids "$host"); do cat /proc/"$pid"/task/*/stat; done
+	done 2>/dev/null | grep -q ') [RD]' && asleep=0 || asleep=$((asleep + 1))
+	[ $asleep -ge 20 ]
 }
-# It may stay after the death of a rank.
-P3_WAIT=2 patiently has_ended
+patiently has_ended
 kill $run 2>/dev/null
 wait $run

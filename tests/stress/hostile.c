@@ -56,9 +56,8 @@ static bool is_honest(unsigned rank)
 
 /* ---- the hostile ones ---- */
 
-static void await_life(pid_t child, unsigned longest_ms)
+static void await_life(pid_t child, struct patience p)
 {
-	struct patience p = patience_ms(longest_ms);
 	int status;
 	while (!patience_is_over(&p)) {
 		if (waitpid(child, &status, WNOHANG) == child)
@@ -79,7 +78,7 @@ static void live_once(unsigned n)
 		attack_live(n == 0);
 	}
 	if (child > 0)
-		await_life(child, n == 0 ? 30000 : 400);
+		await_life(child, n == 0 ? patience_begin() : patience_ms(400));
 }
 
 /* Run one program after another, each of them the node, for this time after the quiet of

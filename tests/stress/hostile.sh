@@ -17,7 +17,7 @@ fail() {
 }
 
 ulimit -c 0
-"$P3_YOD" -sz "$nodes" --keep-going --timeout $((seconds + 600)) \
+"$P3_YOD" -sz "$nodes" --keep-going --timeout $((seconds + ${P3_LIMIT:-600})) \
 	"$STRESS_BIN/stress_hostile" "$mode" "$seconds" "$seed" "$dir/over" >"$dir/out" 2>"$dir/err"
 status=$?
 [ $status = 0 ] || fail "status $status"

@@ -150,7 +150,8 @@ case_flight() {
 	kill "$holder"
 	wait $! || wrong "the job fails"
 	both_are_fine || wrong "not both ranks came to the end"
-	"$P3_BIN/ptlstat" $other >"$dir/out" 2>&1 || wrong "ptlstat gets no descriptors"
+	# Another run of this test may hold as many.
+	patiently "$P3_BIN/ptlstat" $other >"$dir/out" 2>&1 || wrong "ptlstat gets no descriptors"
 	kill $other
 	wait $other "$holder" 2>/dev/null
 	jobs=$((jobs + 2))
