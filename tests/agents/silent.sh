@@ -164,9 +164,9 @@ case_never() {
 	nothing_left
 }
 
-# Each program of the chain is killed, and no time-out is needed.
+# Each program of the chain is killed.
 case_killed() {
-	local what victim PTL3_FAR_TIMEOUT=never
+	local what victim
 	for what in guard yod both shell agent; do
 		start_job
 		case $what in
