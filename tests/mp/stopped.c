@@ -58,16 +58,21 @@ static void get_and_look(unsigned from, uint64_t seq)
 	mp_ok(PtlMDUnlink(md));
 }
 
+/* Return the milliseconds of the fastest round: other processes slow only some. */
 static double talk_to_others(ptl_handle_md_t md)
 {
-	uint64_t start = now_ns();
-	for (uint64_t i = 0; i < ROUNDS; i++)
+	uint64_t fastest = UINT64_MAX;
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		uint64_t start = now_ns();
 		for (unsigned r = VICTIM + 1; r < mp.size; r++) {
 			put_and_ack(r, md, 100);
 			put_and_ack(r, md, 100000);
 			get_and_look(r, i);
 		}
-	return (double)(now_ns() - start) / 1e9;
+		uint64_t ns = now_ns() - start;
+		fastest = ns < fastest ? ns : fastest;
+	}
+	return (double)fastest / 1e6;
 }
 
 /* ---- messages to the stopped rank ---- */
@@ -122,19 +127,16 @@ static void source(void)
 	pid_t pid = stop_victim();
 	start_with_victim(to_victim);
 	double during = talk_to_others(md);
-	for (int i = 0; i < 4 && during >= 3 * before + 0.5; i++)
-		/* the load of other processes comes and goes */
-		during = talk_to_others(md);
 	while (mp_poll(theirs, &ev))
 		account(&ev);
 	mp_check(acks < PUTS, "a stopped node acknowledged everything");
 	mp_check(kill(pid, SIGCONT) == 0, "SIGCONT");
 	uint64_t start = now_ns();
 	finish_with_victim();
-	printf("others: %.3f s before, %.3f s while one is stopped; it caught up in %.1f "
-	       "ms\n",
+	printf("others: %.3f ms before, %.3f ms while one is stopped; it caught up in "
+	       "%.1f ms\n",
 		before, during, (double)(now_ns() - start) / 1e6);
-	mp_check(during < 3 * before + 0.5, "the others were slowed");
+	mp_check(during < 3 * before + 10, "the others were slowed");
 }
 
 /* ---- the stopped rank ---- */
