@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BITS = 1, LENGTH = 200000 };
+enum { BITS = 1, LENGTH = 200000, HOLD_NS = 1000000000 /* of hold:1 */ };
 
 static ptl_handle_eq_t eq;
 static char got[LENGTH];
@@ -47,12 +47,13 @@ static void check_update(ptl_handle_md_t handle, int want)
 	mp_ok(PtlEQFree(other));
 }
 
-/* waits: rank 1 is still there, and no message may end before it has ended.  lets_go:
- * rank 1 ends behind the barrier. */
+/* waits: rank 1 is still there, and no message may end before it has ended, or before the
+ * bound.  lets_go: rank 1 ends behind the barrier. */
 static void fail_to_talk(bool waits, bool lets_go)
 {
 	ptl_handle_md_t md[8];
 	ptl_event_t ev;
+	uint64_t begun = now_ns();
 	for (int k = 0; k < 4; k++) {
 		md[k] = mp_bind(mp_pattern, MP_PATTERN, eq, MP_STARTS);
 		md[4 + k] = mp_bind(got, lengths[k], eq, MP_STARTS);
@@ -60,16 +61,17 @@ static void fail_to_talk(bool waits, bool lets_go)
 		if (!waits)
 			expect_failure(PTL_EVENT_SEND_START, PTL_EVENT_SEND_END);
 	}
-	if (waits) {
+	if (lets_go) {
 		mp_check(PtlMDUnlink(md[3]) == PTL_MD_IN_USE && !mp_poll(eq, &ev),
 			"over before rank 1 is");
 		check_update(md[3], PTL_MD_NO_UPDATE);
-	}
-	if (lets_go)
 		mp_barrier();
+	}
 	for (int k = 0; k < 4; k++) {
 		if (waits)
 			expect_failure(PTL_EVENT_SEND_START, PTL_EVENT_SEND_END);
+		mp_check(!waits || lets_go || now_ns() - begun >= HOLD_NS,
+			"over before the bound is");
 		mp_get(md[4 + k], 0, lengths[k], 1, BITS, 0);
 	}
 	for (int k = 0; k < 4; k++)
