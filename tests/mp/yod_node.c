@@ -34,6 +34,7 @@ static uint64_t incarnation;
 static uint32_t os_pid[MOST];
 static uint64_t lives[MOST]; /* incarnations, as births tell them */
 static struct p3_job_msg last;
+static uint64_t met; /* milliseconds: before the last barrier */
 
 static void give_up(const char *what, int rc)
 {
@@ -109,6 +110,7 @@ static void leave(const char *arg)
 static void barrier(const char *arg)
 {
 	(void)arg;
+	met = now_ms();
 	send_msg((struct p3_job_msg){.op = P3_JOB_BARRIER}, NULL, 0);
 	hear(P3_JOB_RELEASED);
 	printf("%u released %d\n", rank, last.status);
@@ -143,11 +145,16 @@ static char settled_state(bool gone)
 	return now ? now : '-';
 }
 
-/* Print the state of the process that the last end was about; "-": it is gone. */
+/* Print the state of the process that the last end was about, which was behind the
+ * barrier; "-": it is gone, "late": so late that it may be. */
 static void state(const char *arg)
 {
+	char now = settled_state(false);
 	(void)arg;
-	printf("%u state %c\n", rank, settled_state(false));
+	if (now == '-' && now_ms() - met >= P3_JOB_REAP_MS)
+		printf("%u state late\n", rank);
+	else
+		printf("%u state %c\n", rank, now);
 }
 
 static void await_gone(const char *arg)
