@@ -8,7 +8,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
-from drive import fail, finish, perform  # noqa: E402
+from drive import fail, finish, perform, until  # noqa: E402
 from patience import LIMIT  # noqa: E402
 
 YOD, INFO, DENY = sys.argv[1:4]
@@ -88,12 +88,11 @@ def check_hugepages():
         with open('/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages',
                   encoding='ascii') as f:
             return int(f.read())
-    for _ in range(20):  # other programs take hugepages and give them back
+
+    def is_right():  # other programs take hugepages and give them back
         free, is_allowed = look(), allowed(info(), 'hugepages')
-        if free == look():
-            break
-    if is_allowed['allowed'] != (free > 0) or f'{free} of ' not in is_allowed['why']:
-        fail(f'{free} hugepages are free: {is_allowed}')
+        return is_allowed['allowed'] == (free > 0) and f'{free} of ' in is_allowed['why']
+    until('free hugepages', is_right)
 
 
 def check_settings():

@@ -23,7 +23,7 @@ NO_NODE = r'\nnode 0 waits for an event that no node has sent'
 
 
 def check_timeout():
-    for seconds in (1, 4, 16):
+    for seconds in (1, 4, 16, 64):
         job = perform(YOD, '-sz', 3, '--timeout', seconds, HANG, 'event')
         if re.search(NO_NODE, job.stderr):
             break
@@ -41,7 +41,7 @@ def check_silence():
 
 def check_bounded():
     """A test that is cut off; without gdb, which takes its time."""
-    for seconds in (1, 4, 16):
+    for seconds in (1, 4, 16, 64):
         job = perform(BOUNDED, seconds, YOD, '-sz', 3, HANG, 'event',
                       env={**os.environ, 'PATH': '/'})
         if re.search(NO_NODE, job.stderr):
@@ -100,7 +100,7 @@ def report_barrier(seconds):
 
 
 def check_barrier():
-    for seconds in (0.5, 4, 16):
+    for seconds in (0.5, 4, 16, 64):
         said, right = report_barrier(seconds)
         if right:
             break
