@@ -31,12 +31,13 @@ ptl_process_id_t member_id(void);
 /* Take all events. */
 void member_take(void);
 unsigned long member_got(void);
-/* Put; wait for its end, and then ms for its acknowledgement, which is MEMBER_LONG_MS where
- * it has to come. */
+/* Put; wait for its end, and then ms for its acknowledgement, which is
+ * MEMBER_LONG_MS where it has to come. */
 enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned ms);
 /* Send long puts for ever. */
 void member_flood(ptl_process_id_t to, unsigned pause_ms);
-/* Put until it is acknowledged: joining waits a second at most for members without a CPU. */
+/* Put until it is acknowledged: who joins waits a second at most for members
+ * without a CPU. */
 void member_meet(ptl_process_id_t other);
 void member_serve(void);
 void member_say_who(void);
