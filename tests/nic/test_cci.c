@@ -667,7 +667,7 @@ static void find_at_once(cci_endpoint_t *ep)
 	uint64_t before = p3_nic_counter(nic(), P3_C_LEASE_NIC);
 	p3_lease_leave(nic());
 	int rc = p3_cci_get_event(ep, &e);
-	if (rc == CCI_EAGAIN && p3_nic_counter(nic(), P3_C_LEASE_NIC) != before) {
+	if (rc == CCI_EAGAIN && nic_holds(nic()) != before) {
 		give(next(ep, CCI_EVENT_RECV));
 		return;
 	}

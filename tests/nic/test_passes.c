@@ -146,7 +146,7 @@ static bool find_when_left(ptl_handle_eq_t wanted)
 	uint64_t before = p3_nic_counter(nic(), P3_C_LEASE_NIC);
 	p3_lease_leave(nic());
 	int rc = PtlEQGet(wanted, &event);
-	if (rc != PTL_EQ_EMPTY || p3_nic_counter(nic(), P3_C_LEASE_NIC) == before) {
+	if (rc != PTL_EQ_EMPTY || nic_holds(nic()) == before) {
 		CHECK_OK(rc);
 		return true;
 	}

@@ -76,7 +76,9 @@ static void *thunder(void *arg)
 {
 	pthread_t *victim = arg;
 	uint64_t until = now_ms() + STORM_MS;
-	for (uint32_t i = 0; i < rounds(SIGNALS) && now_ms() < until; i++) {
+	for (uint32_t i = 0; i < rounds(SIGNALS); i++) {
+		if (now_ms() >= until && p3_get(&storm.put) && p3_get(&storm.got))
+			break;
 		(void)pthread_kill(*victim, SIGUSR1);
 		while (p3_get(&storm.handled) <= i)
 			sched_yield();

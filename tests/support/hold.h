@@ -26,6 +26,16 @@ static inline void nic_hold(struct p3_nic *n)
 	}
 }
 
+/* Return how often the NIC thread has had the lease, when no thread has it: that thread
+ * counts a hold only after it has begun. */
+static inline uint64_t nic_holds(struct p3_nic *n)
+{
+	nic_hold(n);
+	uint64_t holds = p3_nic_counter(n, P3_C_LEASE_NIC);
+	p3_lease_leave(n);
+	return holds;
+}
+
 static inline void hold_until_posted(void *held)
 {
 	nic_hold(nic());
