@@ -20,7 +20,7 @@
 #define PT      5
 #define LEN     (1u << 20)
 #define MOST    (64u << 20)
-#define SLOW_MS 5u /* for half a fetch */
+#define SLOW_MS 3600000u /* for half a fetch */
 
 static uint64_t fetched(struct p3_nic *n)
 {
@@ -165,6 +165,13 @@ static void expect_failure(ptl_handle_eq_t eq)
 	CHECK(!on_loop() || ev.ni_fail_type != PTL_NI_OK);
 }
 
+/* Let the loop serve no second part of a read, or go on.  So a transfer of MOST bytes is
+ * still under way when the end comes that is to interrupt it, however late. */
+static void be_slow(bool slow)
+{
+	loop_serve_slowly(slow ? SLOW_MS : 0);
+}
+
 /* The owner's program takes its bytes back with SEND_END. */
 static void wait_for_send_end(ptl_handle_eq_t eq)
 {
@@ -192,6 +199,7 @@ static void own(struct end *e, ptl_handle_ni_t ni, ptl_handle_ni_t second)
 	} else {
 		gate_wait(e->begun);
 		CHECK_OK(PtlNIFini(second));
+		be_slow(false);
 	}
 	munmap(bytes, MOST);
 	gate_wait(e->closed);
@@ -206,18 +214,12 @@ static void read_bytes(struct end *e, ptl_handle_ni_t ni, ptl_handle_ni_t second
 	wait_for_fetches(ni);
 	if (e->reader) {
 		CHECK_OK(PtlNIFini(second));
+		be_slow(false);
 	} else {
 		gate_wait(e->begun);
 		expect_failure(eq);
 	}
 	gate_wait(e->closed);
-}
-
-/* Make a transfer of MOST bytes on the loop take some seconds.  Then it is still under
- * way when the end comes that is to interrupt it, also if that comes late. */
-static void be_slow(bool slow)
-{
-	loop_serve_slowly(slow ? SLOW_MS : 0);
 }
 
 static void end_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
@@ -373,7 +375,8 @@ static void hold_up_one(struct p3_nic *n, struct p3_far *far)
 	struct p3_fetch *f = begin_fetch(bad);
 	CHECK(f != NULL);
 	fail_fetch(n, f);
-	CHECK(p3_now_ns() >= bad->read_at || !begin_fetch(bad));
+	uint64_t until = bad->read_at;
+	CHECK(!begin_fetch(bad) || p3_now_ns() >= until);
 	CHECK(begin_fetch(good) != NULL);
 	free(bad);
 	free(good);
