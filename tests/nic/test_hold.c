@@ -348,9 +348,9 @@ static void await_received(ptl_handle_ni_t ni, uint64_t n)
 }
 
 /* The call that brings the entry takes some of the messages behind the one that waits.
- * The NIC thread, which sleeps, takes all others: their doorbell is long over.  If nothing
- * woke it, each round would count a late wake-up; a time-out just when messages come
- * counts one, too. */
+ * The NIC thread, which sleeps, takes all others: their doorbell is long over.  If
+ * nothing woke it, each round would count a late wake-up; a time-out just when messages
+ * come counts one, too. */
 NODES_CASE(messages_behind_wake_the_nic_thread, 2)
 {
 	enum { BEHIND = 200 };

@@ -609,8 +609,8 @@ static unsigned long switches_of_all(struct silent s[SILENT])
 }
 
 /* A message wakes the thread that waits for it, and at most one that tends the node; this
- * one may lose its CPU before it sleeps again.  The longer the messages take, the more often
- * threads look that nothing wakes. */
+ * one may lose its CPU before it sleeps again.  The longer the messages take, the more
+ * often threads look that nothing wakes. */
 static void answer_beside_silent_threads(
 	ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
 {

@@ -233,8 +233,10 @@ static struct tally tally_asleep(void)
  * since have cost three passes each at most. */
 static bool ring_is_cheap(void)
 {
+	struct patience p = patience_begin();
 	struct tally was, is;
 	do {
+		CHECK(!patience_is_over(&p));
 		was = tally_asleep();
 		await(RINGS, was.rings + 1);
 		is = tally_asleep();
