@@ -8,6 +8,7 @@
  */
 #include "model/net.h"
 #include "model/orders.h"
+#include "support/patience.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,9 +22,6 @@
 #include <sys/wait.h>
 
 #define MOST_RANKS 64u
-#define START_MS   60000
-#define HANGS_S    100
-#define SETTLES_NS UINT64_C(30000000000)
 
 struct remote {
 	int sock;
@@ -173,13 +171,14 @@ static bool look(unsigned nodes, bool first, uint64_t *done_out)
 /* Nodes rest when all have said so twice, and no message was sent or received between. */
 bool net_settle(const struct net *net, unsigned nodes)
 {
-	uint64_t end = now_ns() + SETTLES_NS, before = 0, now;
+	struct patience p = patience_times(2);
+	uint64_t before = 0, now;
 	bool rested = false;
 	for (bool first = true;; first = false) {
 		bool rest = look(nodes, first, &now);
 		if (rest && rested && now == before)
 			break;
-		if (now_ns() > end)
+		if (patience_is_over(&p))
 			return false;
 		rested = rest;
 		before = now;
@@ -229,9 +228,11 @@ static unsigned place_of(const struct hello *h)
 static void meet_one(int sock)
 {
 	struct pollfd fd = {.fd = sock, .events = POLLIN};
-	struct timeval hangs = {.tv_sec = HANGS_S};
+	struct patience p = patience_times(2);
+	struct timeval hangs = {.tv_sec = (time_t)((p.end_ns - now_ns()) / 1000000000)};
 	struct hello h = {0};
-	must(poll(&fd, 1, START_MS) == 1, "the ranks of the job do not come");
+	while (poll(&fd, 1, 1000) != 1)
+		must(!patience_is_over(&p), "the ranks of the job do not come");
 	int one = accept4(sock, NULL, NULL, SOCK_CLOEXEC);
 	must(one >= 0 && order_read(one, &h, sizeof h), "a rank has ended early");
 	must(h.size >= NET_NODES && h.size <= MOST_RANKS && h.rank < h.size,
