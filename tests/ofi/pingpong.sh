@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 command -v fi_pingpong >/dev/null || skip "no fi_pingpong: package libfabric-bin"
 export PTL3_DOMAIN=pingpong.$$ FI_PROVIDER=portals
 
-# Set port to that on which the server listens, in hexadecimal; the kernel has chosen it.
+# Set port to that on which the server listens, in hexadecimal, once it does or has ended.
 listens() {
 	local sockets
 	sockets=$(find "/proc/$server/fd" -lname 'socket:*' -printf '%l ' 2>/dev/null)
@@ -18,10 +18,14 @@ listens() {
 }
 
 pingpong() { # kind
-	fi_pingpong -e rdm -p portals -m "$1" -c -I 50 -B 0 >"$dir/server" 2>&1 &
-	server=$!
-	patiently listens
-	[ "$port" ] || { cat "$dir/server"; die "the server does not listen"; }
+	port=
+	until [ "$port" ]; do # one that no other program has
+		fi_pingpong -e rdm -p portals -m "$1" -c -I 50 -B $((20000 + RANDOM % 12000)) >"$dir/server" 2>&1 &
+		server=$!
+		patiently listens
+		[ "$port" ] || grep -q 'Address already in use' "$dir/server" ||
+			{ cat "$dir/server"; die "the server does not listen"; }
+	done
 	timeout "${P3_LIMIT:-1000}" fi_pingpong -e rdm -p portals -m "$1" -c -I 50 -P $((16#$port)) 127.0.0.1 \
 		>"$dir/out" 2>"$dir/err"
 	local status=$?
