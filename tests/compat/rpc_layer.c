@@ -19,7 +19,7 @@
 enum { REQUESTS = 8, BULK, ANSWERS };               /* portal indexes */
 enum { OWN_USER = 2, SERVER_ONLY = 3, NOBODY = 5 }; /* access control entries */
 enum { BUFFERS = 4, EACH = 64, SLOTS = 16, PAGE = 4096, PAGES = RPC_MOST / PAGE };
-enum { EVENTS = 4096, QUEUE = 1024, FILES = 4096, CLIENTS = 64 };
+enum { EVENTS = 4096, QUEUE = 1024, FILES = 4096, LATE_S = 1 };
 
 #define REQUEST_BITS (0xf5ull << 56)
 #define CALL_IGNR    ((1ull << 56) - 1)
@@ -64,6 +64,7 @@ struct slot {
 	ptl_handle_md_t md;
 	ptl_md_iovec_t page[PAGES];
 	struct answer answer;
+	double since;
 };
 
 struct waiting {
@@ -78,7 +79,6 @@ static struct {
 	char *pages;
 	struct waiting waiting[QUEUE];
 	unsigned first, last;
-	uint64_t life[CLIENTS]; /* of each rank, the latest */
 	int directory, byes;
 	int file[FILES];
 	struct rpc_served served;
@@ -172,6 +172,7 @@ static void answer(struct slot *s, int64_t result)
 {
 	s->answer = (struct answer){result, s->request.call};
 	s->state = ANSWERING;
+	s->since = job_now();
 	ptl_md_t md = job_md(&s->answer, sizeof s->answer, 1, PTL_MD_EVENT_START_DISABLE,
 		server.eqs[1]);
 	md.user_ptr = s;
@@ -206,6 +207,7 @@ static void start(struct slot *s)
 {
 	struct request *r = &s->request;
 	server.served.requests++;
+	s->since = job_now();
 	if (r->operation == RPC_WRITE && r->length <= RPC_MOST && open_file(r->file) >= 0)
 		fetch(s);
 	else if (r->operation == RPC_READ && r->length <= RPC_MOST &&
@@ -219,63 +221,13 @@ static void start(struct slot *s)
 		answer(s, -EINVAL);
 }
 
-/* ---- server: lives of clients ---- */
-
-static uint64_t *life_of(ptl_process_id_t client)
-{
-	int rank = 0;
-	while (rank < job.size && job.ids[rank].pid != client.pid)
-		rank++;
-	CHECK(rank < job.size && rank < CLIENTS);
-	return &server.life[rank];
-}
-
-/* Return true if the client is gone, and another process has its address. */
-static bool is_over(ptl_process_id_t client, const struct request *r)
-{
-	return r->call >> 32 < *life_of(client);
-}
-
-/* Give up the operations of earlier lives: the client ignores those that have not failed.
- * One whose bytes are on their way will have an event. */
-static void note_life(ptl_process_id_t client, uint64_t life)
-{
-	uint64_t *latest = life_of(client);
-	if (life <= *latest)
-		return;
-	*latest = life;
-	for (int i = 0; i < SLOTS; i++) {
-		struct slot *s = &server.slot[i];
-		if (s->state == FREE || !is_over(s->client, &s->request))
-			continue;
-		int rc = PtlMDUnlink(s->md);
-		CHECK(rc == PTL_OK || rc == PTL_MD_IN_USE);
-		if (rc == PTL_OK) {
-			server.served.late++;
-			s->state = FREE;
-		}
-	}
-}
-
-/* Return the next request of a client that is there, or NULL. */
-static struct waiting *next_waiting(void)
-{
-	while (server.first != server.last) {
-		struct waiting *w = &server.waiting[server.first++ % QUEUE];
-		if (!is_over(w->client, &w->request))
-			return w;
-		server.served.late++;
-	}
-	return NULL;
-}
-
 static void start_waiting(void)
 {
-	struct waiting *w;
-	for (int i = 0; i < SLOTS; i++) {
+	for (int i = 0; i < SLOTS && server.first != server.last; i++) {
 		struct slot *s = &server.slot[i];
-		if (s->state != FREE || !(w = next_waiting()))
+		if (s->state != FREE)
 			continue;
+		struct waiting *w = &server.waiting[server.first++ % QUEUE];
 		s->request = w->request;
 		s->client = w->client;
 		start(s);
@@ -295,7 +247,6 @@ static void request_event(const ptl_event_t *event)
 	struct waiting *w = &server.waiting[server.last++ % QUEUE];
 	memcpy(&w->request, (char *)event->md.start + event->offset, sizeof w->request);
 	w->client = event->initiator;
-	note_life(w->client, w->request.call >> 32);
 }
 
 static void release(struct slot *s)
@@ -342,6 +293,23 @@ static void work_event(const ptl_event_t *event)
 		release(s);
 }
 
+/* Give up operations whose client ignores them: it is gone, or is back without the
+ * entry. */
+static void give_up_late(void)
+{
+	for (int i = 0; i < SLOTS; i++) {
+		struct slot *s = &server.slot[i];
+		if (s->state == FREE || job_now() < s->since + LATE_S)
+			continue;
+		int rc = PtlMDUnlink(s->md);
+		CHECK(rc == PTL_OK || rc == PTL_MD_IN_USE);
+		if (rc == PTL_OK) {
+			server.served.late++;
+			s->state = FREE;
+		}
+	}
+}
+
 static bool busy(void)
 {
 	for (int i = 0; i < SLOTS; i++)
@@ -364,8 +332,11 @@ void rpc_serve(const char *directory, int clients)
 	open_buffers();
 	long dropped = job_drops();
 	while (server.byes < clients || busy()) {
-		DO(PtlEQPoll(server.eqs, 2, PTL_TIME_FOREVER, &event, &which));
-		if (which == 0)
+		int rc = PtlEQPoll(server.eqs, 2, 100, &event, &which);
+		CHECK(rc == PTL_OK || rc == PTL_EQ_EMPTY);
+		if (rc == PTL_EQ_EMPTY)
+			give_up_late();
+		else if (which == 0)
 			request_event(&event);
 		else
 			work_event(&event);

@@ -7,7 +7,7 @@
  * entries again.  The server moves the bytes: it gets bytes to write from the client,
  * and puts bytes that were read; both sides describe memory in pieces (PTL_MD_IOVEC).
  * Then it puts an answer.  It waits for no client: one that is gone costs it the
- * operation's slot until that has failed, or a later life of the client has begun.
+ * operation's slot for a second at most.
  *
  * Access: requests through an entry for this user on this portal index; the server's puts
  * and gets through one for the server alone.

@@ -115,9 +115,6 @@ static void strange_requests(unsigned file)
 static void die(unsigned file)
 {
 	struct rpc_call *call[DEPTH];
-	/* This one shows no bytes, so it never ends; the server has begun it. */
-	rpc_begin(RPC_WRITE, file, 0, NULL, 0);
-	rpc_call(RPC_STATUS, 0, 0, NULL, 0);
 	for (int i = 0; i < DEPTH; i++) {
 		job_fill(written[i], CHUNK, number(file, i));
 		call[i] = begin(RPC_WRITE, file, i, written[i]);
