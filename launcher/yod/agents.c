@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EOF_MS   5000  /* from the end of a remote shell's output to its own end */
+#define EOF_MS   1000  /* from the end of a remote shell's output to its own end */
 #define LOOK_MS  1000  /* between looks at ending agents */
 #define SLOW_MS  12000 /* more than an agent needs to end, besides --kill-after */
 #define SHELL_MS 2000  /* for the remote shell of an agent that has no nodes */
@@ -478,6 +478,10 @@ static bool uplink_is_over(struct p3_uplink *l)
 	}
 	if (l->exited && late)
 		uplink_cut(l);
+	if (!l->exited && late && p3_reap_waits_for_cpu(l->rsh.pid)) {
+		l->over_at = p3_now_ms() + EOF_MS;
+		return false;
+	}
 	if (p3_frames_are_open(&l->conn) || (!l->exited && !late))
 		return false;
 	uint32_t end = l->over || !a->c.output ? 0 : l->host->first + l->host->size;
