@@ -197,7 +197,7 @@ static void wait_for_event(void *arg)
 	(void)expect(awaited, PTL_EVENT_PUT_END);
 }
 
-/* What this node has done until a moment at which both of its threads sleep. */
+/* Counters of this node, read while both of its threads sleep. */
 struct tally {
 	uint64_t passes, rings, frames;
 	uint64_t holds; /* of the lease, by the NIC thread */
