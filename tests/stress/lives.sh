@@ -235,6 +235,7 @@ auto_works() {
 # Refused calls are repeated for ever: there is an error, and the job does not work.
 on_fails() {
 	local pid
+	: >"$dir/out"
 	PTL3_HUGEPAGES=on timeout -k 1 "$P3_LIMIT" "$P3_YOD" -sz 2 "$lives" >"$dir/out" 2>&1 &
 	pid=$!
 	until grep -q 'error: .*free hugepages' "$dir/out"; do
